@@ -1,0 +1,21 @@
+import type { BoundPod } from "../../mod/kube/types.ts";
+
+/** Control groups of pods (runtime-contract.md section 6). Errors have code Cgroup and name the group and file. */
+export interface CgroupManager {
+  readonly version: 1 | 2;
+  readonly driver: "cgroupfs" | "systemd";
+  /** Makes the node-allocatable and QoS groups and sets their limits. */
+  setUpNode(): Promise<void>;
+  /** The pod's cgroup as CRI wants it (cgroupfs form, or the slice path for systemd). */
+  parentOf(pod: BoundPod): string;
+  /** Makes the pod's group, or brings its limits up to date. */
+  ensurePod(pod: BoundPod): Promise<void>;
+  /** True when the pod's group exists with every controller. */
+  podExists(pod: BoundPod): Promise<boolean>;
+  /** Kills what is left inside and removes the pod's groups, whatever QoS they are under; no group is no error. */
+  destroyPod(podUid: string): Promise<void>;
+  /** UIDs of pods that have a group. */
+  podsWithGroups(): Promise<string[]>;
+  /** Recomputes the QoS groups' shares from the pods that are active. */
+  updateQos(pods: readonly BoundPod[]): Promise<void>;
+}

@@ -1,0 +1,30 @@
+import type { BoundPod } from "../../mod/kube/types.ts";
+
+/** A volume that is set up and can be mounted into containers. */
+export interface MountedVolume {
+  readonly name: string;
+  /** The path on the node that containers mount; a directory, file or device. */
+  readonly hostPath: string;
+  /** True when the volume itself is read-only whatever the mount says. */
+  readonly readOnly: boolean;
+  /** True when the runtime should relabel it for SELinux. */
+  readonly selinuxRelabel: boolean;
+  /** Set for image volumes: the runtime mounts this image instead of a host path. */
+  readonly image?: string;
+}
+
+/** Sets up and tears down a pod's volumes (features.md section 8). */
+export interface VolumeManager {
+  /**
+   * Sets up every volume that the pod's containers mount, and waits until all are there or the signal aborts.
+   * Idempotent: what is set up stays as it is, except that live contents (downwardAPI) are brought up to date.
+   * Rejects with KubeletError code Volume that names each volume that failed and why.
+   */
+  mountPod(pod: BoundPod, signal: AbortSignal): Promise<ReadonlyMap<string, MountedVolume>>;
+  /** Tears down all volumes of a pod, known or only found on disk, and removes their directories. */
+  unmountPod(podUid: string, signal: AbortSignal): Promise<void>;
+  /** True when volumes of the pod are still set up, by memory or by what is on disk. */
+  hasVolumes(podUid: string): Promise<boolean>;
+  /** UIDs of pods that have volume directories on disk. */
+  podsOnDisk(): Promise<string[]>;
+}

@@ -1,0 +1,77 @@
+import type { Clock } from "./clock.ts";
+
+interface Entry {
+  delay: number;
+  last: number;
+}
+
+/**
+ * Exponential delays by key. A key's first failure costs `initial`, each next one twice the last up to `max`; a key
+ * that was quiet for longer than `resetAfter` (default 2 × max) starts again. Contract: runtime-contract.md section 9.
+ */
+export class Backoff {
+  readonly #entries = new Map<string, Entry>();
+  readonly #clock: Clock;
+  readonly initial: number;
+  readonly max: number;
+  readonly resetAfter: number;
+
+  /** All delays in milliseconds. */
+  constructor(options: { clock: Clock; initial: number; max: number; resetAfter?: number }) {
+    this.#clock = options.clock;
+    this.initial = options.initial;
+    this.max = options.max;
+    this.resetAfter = options.resetAfter ?? 2 * options.max;
+  }
+
+  /** The key's present delay, 0 when it has none. */
+  delay(key: string): number {
+    return this.#entries.get(key)?.delay ?? 0;
+  }
+
+  /**
+   * Milliseconds still to wait before the key may be tried again, counted from the event at `since` (default: the
+   * key's last step), or 0 when it may be tried now.
+   */
+  remaining(key: string, since?: number): number {
+    const entry = this.#entries.get(key);
+    if (!entry) return 0;
+    const from = since ?? entry.last;
+    if (from - entry.last > this.resetAfter) return 0;
+    return Math.max(0, entry.delay - (this.#clock.now() - from));
+  }
+
+  /** Notes a failure that happened at `at` (default now): doubles the key's delay, or starts it. */
+  step(key: string, at: number = this.#clock.now()): void {
+    const entry = this.#entries.get(key);
+    const now = this.#clock.now();
+    if (!entry || at - entry.last > this.resetAfter) {
+      this.#entries.set(key, { delay: this.initial, last: now });
+    } else {
+      this.#entries.set(key, { delay: Math.min(entry.delay * 2, this.max), last: now });
+    }
+  }
+
+  /** Forgets the key. */
+  reset(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  /** Drops keys that have been quiet long enough to start anew anyway. */
+  prune(): void {
+    const now = this.#clock.now();
+    for (const [key, entry] of this.#entries) {
+      if (now - entry.last > this.resetAfter) this.#entries.delete(key);
+    }
+  }
+
+  /** State to keep across a restart of the agent. */
+  snapshot(): Record<string, { delay: number; last: number }> {
+    return Object.fromEntries([...this.#entries].map(([k, e]) => [k, { ...e }]));
+  }
+
+  /** Takes back what `snapshot` gave. */
+  restore(state: Record<string, { delay: number; last: number }>): void {
+    for (const [key, entry] of Object.entries(state)) this.#entries.set(key, { ...entry });
+  }
+}

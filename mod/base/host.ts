@@ -1,0 +1,109 @@
+/** What a path is. */
+export type FileKind = "file" | "directory" | "symlink" | "socket" | "fifo" | "charDevice" | "blockDevice";
+
+/** Facts about a path. */
+export interface FileInfo {
+  readonly kind: FileKind;
+  /** Bytes. */
+  readonly size: number;
+  /** Permission bits, including setuid, setgid and sticky (07777). */
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly dev: number;
+  readonly ino: number;
+  /** Milliseconds since the epoch. */
+  readonly mtimeMs: number;
+}
+
+/** One line of the mount table. */
+export interface MountEntry {
+  readonly id: number;
+  readonly source: string;
+  readonly target: string;
+  readonly type: string;
+  readonly root: string;
+  readonly options: readonly string[];
+  /** Optional fields of mountinfo, such as `shared:12`. */
+  readonly propagation: readonly string[];
+}
+
+/** Room on a file system. */
+export interface FsSpace {
+  /** Bytes in all, free for root, free for others. */
+  readonly total: number;
+  readonly free: number;
+  readonly available: number;
+  readonly inodes: number;
+  readonly inodesFree: number;
+}
+
+/** How a program ended. */
+export interface CommandResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * The machine as the agent uses it: files, mounts, programs, kernel facts. Handed in everywhere, so that unit tests and
+ * the simulation run on an in-memory one (fake_host.ts). Every method rejects with a KubeletError of code Host that
+ * names the operation and the path and keeps the cause; `isMissing` tells a missing path from other failures.
+ */
+export interface Host {
+  /** Where procfs can be read (a private bind mount under scoped permissions; deno.md). */
+  readonly procRoot: string;
+  /** Where the cgroup hierarchies are mounted. */
+  readonly cgroupRoot: string;
+
+  readText(path: string): Promise<string>;
+  readBytes(path: string, limit?: number): Promise<Uint8Array>;
+  /** The last `bytes` bytes of a file. */
+  readTail(path: string, bytes: number): Promise<Uint8Array>;
+  /** Writes a file; with `atomic` through a temporary file beside it and a rename. `mode` is set whatever the umask. */
+  write(path: string, data: string | Uint8Array, options?: { mode?: number; atomic?: boolean }): Promise<void>;
+  /** Writes to a control file that must exist (cgroup and sysctl files): no truncation, no creation. */
+  writeControl(path: string, data: string): Promise<void>;
+  /** Makes a directory and its parents. `mode` is set on each directory it makes, whatever the umask (default 0755). */
+  mkdir(path: string, options?: { mode?: number }): Promise<void>;
+  readDir(path: string): Promise<{ name: string; kind: FileKind }[]>;
+  /** Follows links; undefined when there is nothing at the path. */
+  stat(path: string): Promise<FileInfo | undefined>;
+  /** Does not follow a link at the end of the path; undefined when there is nothing at the path. */
+  lstat(path: string): Promise<FileInfo | undefined>;
+  readLink(path: string): Promise<string>;
+  realPath(path: string): Promise<string>;
+  symlink(target: string, path: string): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  chmod(path: string, mode: number): Promise<void>;
+  chown(path: string, uid: number, gid: number): Promise<void>;
+  /** Removes a file, link or empty directory; a missing path is no error. */
+  remove(path: string): Promise<void>;
+  /**
+   * Removes a directory and all below it without following links and without crossing into another file system:
+   * a mount found below is an error (code Host) that names it, and nothing on it is touched. A missing path is no error.
+   */
+  removeTree(path: string): Promise<void>;
+  space(path: string): Promise<FsSpace>;
+  /** Yields when something below `path` (a directory, or a file) may have changed, until the signal aborts. */
+  watch(path: string, signal: AbortSignal): AsyncIterable<void>;
+  /** Takes the advisory lock of a file for the life of the process; undefined when another process holds it. */
+  lock(path: string): Promise<Disposable | undefined>;
+
+  mount(options: { source: string; target: string; type?: string; options?: string[] }): Promise<void>;
+  /** Unmounts; a target that is not mounted is no error. */
+  unmount(target: string): Promise<void>;
+  mounts(): Promise<MountEntry[]>;
+
+  /** Runs a program to its end. `stdin` is closed after it was written; the signal kills the program. */
+  run(command: string, args: string[], options?: {
+    stdin?: string;
+    env?: Record<string, string>;
+    signal?: AbortSignal;
+  }): Promise<CommandResult>;
+  /** Sends a signal to a process; a process that is gone is no error. */
+  kill(pid: number, signal: "SIGKILL" | "SIGTERM" | "SIGHUP"): void;
+  hostname(): string;
+  /** Bytes of memory and number of usable CPUs. */
+  capacity(): Promise<{ memory: number; cpus: number; swap: number }>;
+}

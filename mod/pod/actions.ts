@@ -1,0 +1,72 @@
+import type { BoundPod, ContainerKind } from "../kube/types.ts";
+import type { ObservedPod } from "./observed.ts";
+
+/** Why an action is taken: a stable CamelCase reason and a sentence. */
+export interface Why {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What the prober knows of one container instance; undefined where there is no such probe or no result yet. */
+export interface ProbeView {
+  readonly liveness?: boolean;
+  readonly startup?: boolean;
+  readonly readiness?: boolean;
+}
+
+/** All that `decide` may look at. */
+export interface DecideInput {
+  readonly pod: BoundPod;
+  readonly observed: ObservedPod;
+  /** Wall time, milliseconds. */
+  readonly now: number;
+  /** Probe results by container id. */
+  readonly probes: (containerId: string) => ProbeView;
+  /** Milliseconds that the restart back-off still holds the key, for an exit at `since`; 0 when it may start. */
+  readonly backOff: (key: string, since: number) => number;
+}
+
+export interface StartContainer extends Why {
+  readonly kind: ContainerKind;
+  readonly name: string;
+  /** The back-off entry to step when it is started after an exit (time of that exit), or undefined for a first start. */
+  readonly afterExit?: { readonly key: string; readonly at: number };
+}
+
+export interface KillContainer extends Why {
+  readonly id: string;
+  readonly name: string;
+  /** Which probe's own grace period applies, where a probe is the cause. */
+  readonly probe?: "liveness" | "startup";
+  /** True when the container will be started again. */
+  readonly restarts: boolean;
+}
+
+/** A container that must wait before its next start; shown as Waiting with this reason. */
+export interface HeldContainer extends Why {
+  readonly kind: ContainerKind;
+  readonly name: string;
+  readonly remainingMs: number;
+}
+
+/** What to do for a pod, decided without doing it (runtime-contract.md section 7). Applied in the order of the fields. */
+export interface PodActions {
+  /** Kill everything of the pod; with `createSandbox` the pod is made anew afterwards, without it the pod is finished. */
+  readonly killPod?: Why;
+  /** Containers to kill one by one (only without killPod). */
+  readonly kill: readonly KillContainer[];
+  /** Dead container instances to remove from the runtime before anything starts, such as old init containers. */
+  readonly remove: readonly (Why & { readonly id: string; readonly name: string })[];
+  /** RestartAllContainers: kill (grace 0) and remove every container, keep logs and sandbox, then start anew. */
+  readonly resetContainers?: Why;
+  /** Make a sandbox with this attempt number. */
+  readonly createSandbox?: Why & { readonly attempt: number };
+  /** The sandbox that containers go into, when none is made. */
+  readonly sandboxId?: string;
+  /** Containers to start, in order: ephemeral, init (at most one that is not a sidecar, last), regular. */
+  readonly start: readonly StartContainer[];
+  /** Containers held by their back-off. */
+  readonly held: readonly HeldContainer[];
+  /** True when nothing of the pod runs, and by its restart policy nothing will. */
+  readonly finished: boolean;
+}

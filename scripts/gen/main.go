@@ -1,0 +1,231 @@
+// Command gen writes the facts that the agent is typed by: the CRI v1 wire contract as .proto text (names and numbers
+// only) and the Kubernetes object types as TypeScript with a decoding schema. Run by scripts/gen.ts.
+//
+// usage: gen PROTO_OUT TYPES_OUT SCHEMA_OUT
+package main
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"sort"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	coordination "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// ---- proto ----
+
+func protoType(f protoreflect.FieldDescriptor) string {
+	local := func(n protoreflect.FullName) string { return strings.TrimPrefix(string(n), "runtime.v1.") }
+	if f.IsMap() {
+		return fmt.Sprintf("map<%s, %s>", protoType(f.MapKey()), protoType(f.MapValue()))
+	}
+	switch f.Kind() {
+	case protoreflect.MessageKind:
+		return local(f.Message().FullName())
+	case protoreflect.EnumKind:
+		return local(f.Enum().FullName())
+	}
+	return f.Kind().String()
+}
+
+func protoField(f protoreflect.FieldDescriptor, indent string) string {
+	label := ""
+	if f.IsList() {
+		label = "repeated "
+	}
+	return fmt.Sprintf("%s%s%s %s = %d;\n", indent, label, protoType(f), f.Name(), f.Number())
+}
+
+func protoEnum(e protoreflect.EnumDescriptor, indent string) string {
+	t := fmt.Sprintf("%senum %s {\n", indent, e.Name())
+	for j := 0; j < e.Values().Len(); j++ {
+		t += fmt.Sprintf("%s  %s = %d;\n", indent, e.Values().Get(j).Name(), e.Values().Get(j).Number())
+	}
+	return t + indent + "}\n\n"
+}
+
+func protoMessage(m protoreflect.MessageDescriptor, b *strings.Builder) {
+	fmt.Fprintf(b, "message %s {\n", m.Name())
+	for i := 0; i < m.Enums().Len(); i++ {
+		b.WriteString(protoEnum(m.Enums().Get(i), "  "))
+	}
+	done := map[string]bool{}
+	for i := 0; i < m.Fields().Len(); i++ {
+		f := m.Fields().Get(i)
+		if o := f.ContainingOneof(); o != nil {
+			if done[string(o.Name())] {
+				continue
+			}
+			done[string(o.Name())] = true
+			fmt.Fprintf(b, "  oneof %s {\n", o.Name())
+			for j := 0; j < o.Fields().Len(); j++ {
+				b.WriteString(protoField(o.Fields().Get(j), "    "))
+			}
+			b.WriteString("  }\n")
+			continue
+		}
+		b.WriteString(protoField(f, "  "))
+	}
+	b.WriteString("}\n\n")
+}
+
+func protoText() string {
+	var b strings.Builder
+	b.WriteString("// The wire contract of the Container Runtime Interface, v1: names and numbers. Written by scripts/gen; do not edit.\n")
+	b.WriteString("syntax = \"proto3\";\n\npackage runtime.v1;\n\n")
+	file := cri.File_staging_src_k8s_io_cri_api_pkg_apis_runtime_v1_api_proto
+	for i := 0; i < file.Services().Len(); i++ {
+		s := file.Services().Get(i)
+		fmt.Fprintf(&b, "service %s {\n", s.Name())
+		for j := 0; j < s.Methods().Len(); j++ {
+			m := s.Methods().Get(j)
+			stream := ""
+			if m.IsStreamingServer() {
+				stream = "stream "
+			}
+			fmt.Fprintf(&b, "  rpc %s(%s) returns (%s%s);\n", m.Name(), m.Input().Name(), stream, m.Output().Name())
+		}
+		b.WriteString("}\n\n")
+	}
+	var enums []string
+	for i := 0; i < file.Enums().Len(); i++ {
+		enums = append(enums, protoEnum(file.Enums().Get(i), ""))
+	}
+	sort.Strings(enums)
+	b.WriteString(strings.Join(enums, ""))
+	var messages []string
+	for i := 0; i < file.Messages().Len(); i++ {
+		var m strings.Builder
+		protoMessage(file.Messages().Get(i), &m)
+		messages = append(messages, m.String())
+	}
+	sort.Strings(messages)
+	b.WriteString(strings.Join(messages, ""))
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// ---- object types ----
+
+// scalars are the named Go types that travel as plain JSON values.
+var scalars = map[string][2]string{
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":            {"time", "string"},
+	"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime":       {"time", "string"},
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Duration":        {"duration", "string"},
+	"k8s.io/apimachinery/pkg/api/resource.Quantity":        {"quantity", "string"},
+	"k8s.io/apimachinery/pkg/api/resource.QuantityValue":   {"quantity", "string"},
+	"k8s.io/apimachinery/pkg/util/intstr.IntOrString":      {"intorstring", "number | string"},
+	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":        {"any", "unknown"},
+	"k8s.io/apimachinery/pkg/runtime.RawExtension":         {"any", "unknown"},
+	"k8s.io/component-base/logs/api/v1.TimeOrMetaDuration": {"flush", "string | number"},
+}
+
+type object struct{ ts, schema string }
+
+var objects = map[string]object{}
+
+func typeOf(t reflect.Type) (schema, ts string) {
+	if t.Kind() == reflect.Pointer {
+		return typeOf(t.Elem())
+	}
+	if s, ok := scalars[t.PkgPath()+"."+t.Name()]; ok {
+		return s[0], s[1]
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return structOf(t), t.Name()
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "bytes", "string"
+		}
+		s, ts := typeOf(t.Elem())
+		if strings.Contains(ts, " ") {
+			ts = "(" + ts + ")"
+		}
+		return "[]" + s, ts + "[]"
+	case reflect.Map:
+		s, ts := typeOf(t.Elem())
+		return "{}" + s, "Record<string, " + ts + ">"
+	case reflect.Bool:
+		return "bool", "boolean"
+	case reflect.Int32, reflect.Uint32, reflect.Int64, reflect.Int, reflect.Uint16:
+		return strings.ToLower(t.Kind().String()), "number"
+	case reflect.Float64:
+		return "float", "number"
+	}
+	return "string", "string"
+}
+
+func fields(t reflect.Type, visit func(name string, optional bool, f reflect.StructField)) {
+	for i := 0; i < t.NumField(); i++ {
+		f := t.Field(i)
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" || !f.IsExported() {
+			continue
+		}
+		if f.Anonymous && name == "" {
+			fields(f.Type, visit)
+			continue
+		}
+		visit(name, strings.Contains(rest, "omitempty") || strings.Contains(rest, "omitzero") || f.Type.Kind() == reflect.Pointer, f)
+	}
+}
+
+func structOf(t reflect.Type) string {
+	name := t.Name()
+	if _, ok := objects[name]; ok {
+		return name
+	}
+	objects[name] = object{}
+	var ts, schema strings.Builder
+	fmt.Fprintf(&ts, "export interface %s {\n", name)
+	fmt.Fprintf(&schema, "  %s: {\n", name)
+	fields(t, func(field string, optional bool, f reflect.StructField) {
+		s, typ := typeOf(f.Type)
+		mark, req := "?", ""
+		if !optional {
+			mark, req = "", "!"
+		}
+		fmt.Fprintf(&ts, "  %s%s: %s;\n", field, mark, typ)
+		fmt.Fprintf(&schema, "    %s: \"%s%s\",\n", field, s, req)
+	})
+	ts.WriteString("}\n\n")
+	schema.WriteString("  },\n")
+	objects[name] = object{ts.String(), schema.String()}
+	return name
+}
+
+func main() {
+	must(os.WriteFile(os.Args[1], []byte(protoText()), 0o644))
+	for _, o := range []any{core.Pod{}, core.PodList{}, core.Node{}, core.Event{}, core.Secret{}, core.ConfigMap{}, core.Service{},
+		coordination.Lease{}, kubelet.KubeletConfiguration{}, kubelet.SerializedNodeConfigSource{}, kubelet.CredentialProviderConfig{},
+		core.PersistentVolume{}, core.PersistentVolumeClaim{}, storage.CSINode{}, core.PodLogOptions{}} {
+		structOf(reflect.TypeOf(o))
+	}
+	var names []string
+	for n := range objects {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	ts := "// Kubernetes object types, v1.36: field names and JSON types. Written by scripts/gen; do not edit.\n\n"
+	schema := "// The decoding schema of the types beside this file: `T!` is always present, `[]T` a list, `{}T` a map.\n// Written by scripts/gen; do not edit.\n\nexport const schema: Record<string, Record<string, string>> = {\n"
+	for _, n := range names {
+		ts += objects[n].ts
+		schema += objects[n].schema
+	}
+	must(os.WriteFile(os.Args[2], []byte(strings.TrimRight(ts, "\n")+"\n"), 0o644))
+	must(os.WriteFile(os.Args[3], []byte(schema+"};\n"), 0o644))
+}
