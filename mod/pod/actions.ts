@@ -22,7 +22,10 @@ export interface DecideInput {
   readonly now: number;
   /** Probe results by container id. */
   readonly probes: (containerId: string) => ProbeView;
-  /** Milliseconds that the restart back-off still holds the key, for an exit at `since`; 0 when it may start. */
+  /**
+   * Milliseconds that the restart back-off still holds the key, for an exit at `since`; 0 when it may start. By the
+   * same clock as `now`.
+   */
   readonly backOff: (key: string, since: number) => number;
 }
 
@@ -51,22 +54,41 @@ export interface HeldContainer extends Why {
 
 /** What to do for a pod, decided without doing it (runtime-contract.md section 7). Applied in the order of the fields. */
 export interface PodActions {
-  /** Kill everything of the pod; with `createSandbox` the pod is made anew afterwards, without it the pod is finished. */
+  /**
+   * Kill every container of the pod and stop every sandbox; with `createSandbox` the pod is made anew afterwards,
+   * without it nothing of the pod is to run any more. Unset when there is nothing left to kill or stop.
+   */
   readonly killPod?: Why;
   /** Containers to kill one by one (only without killPod). */
   readonly kill: readonly KillContainer[];
-  /** Dead container instances to remove from the runtime before anything starts, such as old init containers. */
+  /**
+   * Container instances to remove from the runtime after the kills and before anything starts: init containers that
+   * ended, all but the newest of each name; with `createSandbox` every init container. A removal that fails is no
+   * reason to stop.
+   */
   readonly remove: readonly (Why & { readonly id: string; readonly name: string })[];
-  /** RestartAllContainers: kill (grace 0) and remove every container, keep logs and sandbox, then start anew. */
-  readonly resetContainers?: Why;
-  /** Make a sandbox with this attempt number. */
-  readonly createSandbox?: Why & { readonly attempt: number };
+  /**
+   * RestartAllContainers: kill (grace 0, where `live`) and remove each of these, in this order, keep logs and sandbox,
+   * then go on with `start`. The containers whose exit asked for it come last, so that the reset is taken up again if
+   * it is cut off; an error ends it for this time.
+   */
+  readonly resetContainers?: Why & {
+    readonly containers: readonly { readonly id: string; readonly name: string; readonly live: boolean }[];
+  };
+  /**
+   * Make a sandbox with this attempt number. `replaces` is the id of the sandbox before it; where it is set the event
+   * SandboxChanged is due.
+   */
+  readonly createSandbox?: Why & { readonly attempt: number; readonly replaces?: string };
   /** The sandbox that containers go into, when none is made. */
   readonly sandboxId?: string;
-  /** Containers to start, in order: ephemeral, init (at most one that is not a sidecar, last), regular. */
+  /**
+   * Containers to start, in order: ephemeral, init (at most one that is not a sidecar), regular. When a regular init
+   * container can't be started nothing after it is; a sidecar, ephemeral or regular one that can't stops no other.
+   */
   readonly start: readonly StartContainer[];
-  /** Containers held by their back-off. */
+  /** Containers held by their back-off; look again when the shortest `remainingMs` has passed. */
   readonly held: readonly HeldContainer[];
-  /** True when nothing of the pod runs, and by its restart policy nothing will. */
+  /** True when no container of the pod runs, and by its restart policy none will. */
   readonly finished: boolean;
 }
