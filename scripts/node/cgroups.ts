@@ -1,0 +1,43 @@
+import { unlessMissing } from "../lib/files.ts";
+
+const base = "/sys/fs/cgroup";
+
+/** Where control groups live: each hierarchy of version 1 (and the unified one beside them), or the one of version 2. */
+export async function cgroupRoots(): Promise<string[]> {
+  const types = new Set(["cgroup", "cgroup2"]);
+  const roots = (await Deno.readTextFile("/proc/self/mounts")).split("\n")
+    .map((line) => line.split(" "))
+    .filter(([, path, type]) => types.has(type ?? "") && (path === base || path?.startsWith(`${base}/`)))
+    .map(([, path]) => path ?? base);
+  return [...new Set(roots)];
+}
+
+/**
+ * Removes a control group and those below it, in every hierarchy. `path` starts with a slash and is not the root.
+ * One that still has processes stays, and is returned.
+ */
+export async function removeCgroup(path: string): Promise<string[]> {
+  if (!/^\/[^/]/.test(path) || path.split("/").includes("..")) throw new Error(`not a control group of ours: ${path}`);
+  const left: string[] = [];
+  for (const root of await cgroupRoots()) {
+    if (!await removeTree(`${root}${path}`)) left.push(`${root}${path}`);
+  }
+  return left;
+}
+
+async function removeTree(directory: string): Promise<boolean> {
+  const children = async () => {
+    const names: string[] = [];
+    for await (const entry of Deno.readDir(directory)) if (entry.isDirectory) names.push(entry.name);
+    return names;
+  };
+  const names = await unlessMissing(children());
+  if (names === undefined) return true;
+  for (const name of names) await removeTree(`${directory}/${name}`);
+  try {
+    await Deno.remove(directory);
+    return true;
+  } catch (thrown) {
+    return thrown instanceof Deno.errors.NotFound;
+  }
+}
