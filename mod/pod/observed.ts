@@ -1,4 +1,4 @@
-import type { Mount, PodSandboxStatus } from "../../cri/gen/runtime_pb.ts";
+import type { Mount } from "../../cri/gen/runtime_pb.ts";
 
 /** A container's state as the runtime tells it. */
 export type ContainerState = "created" | "running" | "exited" | "unknown";
@@ -49,7 +49,6 @@ export interface ObservedSandbox {
   /** True when the runtime told of a network at all. */
   readonly hasNetwork: boolean;
   readonly handler: string;
-  readonly raw?: PodSandboxStatus;
 }
 
 /** All that the runtime knows of one pod at one moment. */

@@ -1,0 +1,298 @@
+import { isNotFound, type RuntimeService } from "../../cri/api.ts";
+import { type Container, type ContainerStatus, type PodSandbox, PodSandboxState } from "../../cri/gen/runtime_pb.ts";
+import { isUnimplemented } from "../../cri/api.ts";
+import type { Clock } from "../base/clock.ts";
+import { isAborted, messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import type { ObservedContainer, ObservedPod, ObservedSandbox } from "../pod/observed.ts";
+import {
+  containerState,
+  label,
+  newestFirst,
+  observeContainer,
+  observeListedSandbox,
+  observeSandbox,
+  ownerOf,
+} from "./observe.ts";
+
+/** Something about a pod's sandboxes or containers is not as it was. */
+export interface PlegEvent {
+  readonly uid: string;
+  /** Undefined once the runtime knows nothing of the pod any more. */
+  readonly observed: ObservedPod | undefined;
+  /** True when a container of the pod went from running to not running. */
+  readonly died: boolean;
+}
+
+interface Listed {
+  owner: { uid: string; name: string; namespace: string };
+  sandboxes: PodSandbox[];
+  containers: Container[];
+}
+
+export interface PlegOptions {
+  runtime: Pick<
+    RuntimeService,
+    "listPodSandboxes" | "listContainers" | "podSandboxStatus" | "containerStatus" | "containerEvents"
+  >;
+  clock: Clock;
+  log: Logger;
+  /** Joins an exited container's own message with its termination message (runtime-contract.md section 3). */
+  terminationMessage: (podUid: string, status: ContainerStatus) => Promise<string>;
+  onEvent: (event: PlegEvent) => void;
+  /** Told when the runtime answers again after it did not, and when it stops answering. */
+  onRuntime?: (up: boolean, error?: string) => void;
+  /** Milliseconds between relists (runtime-contract.md section 11: 1 s). */
+  periodMs?: number;
+}
+
+/**
+ * The pod life-cycle event generator. A relist each second finds what changed; the runtime's own events, where it has
+ * them, only hasten the re-read of one pod. Holds the newest picture of each pod; pictures are replaced whole.
+ */
+export class Pleg {
+  readonly #options: PlegOptions;
+  readonly #pods = new Map<string, ObservedPod>();
+  /** Set while the runtime fails, so that its return is told once. */
+  #down: boolean | undefined;
+  #lastRelist = 0;
+  /** Pods whose picture is being completed by a relist. */
+  readonly #reading = new Set<string>();
+
+  constructor(options: PlegOptions) {
+    this.#options = options;
+  }
+
+  /** When the last complete relist began, milliseconds since the epoch; 0 before the first. */
+  get lastRelist(): number {
+    return this.#lastRelist;
+  }
+
+  /** The newest picture of a pod. */
+  get(uid: string): ObservedPod | undefined {
+    return this.#pods.get(uid);
+  }
+
+  /** Every pod that the runtime knows of. */
+  all(): Iterable<ObservedPod> {
+    return this.#pods.values();
+  }
+
+  /** Relists each period until the signal aborts; failures are told through onRuntime and do not end it. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, periodMs = 1000 } = this.#options;
+    while (!signal.aborted) {
+      await this.relist(signal);
+      await clock.sleep(periodMs, signal);
+    }
+  }
+
+  /** Follows the runtime's events until the signal aborts; ends at once on a runtime that has none. */
+  async follow(signal: AbortSignal): Promise<void> {
+    const { runtime, clock, log } = this.#options;
+    while (!signal.aborted) {
+      try {
+        for await (const event of runtime.containerEvents({ signal })) {
+          const uid = event.podSandboxStatus?.metadata?.uid ?? "";
+          if (uid !== "") await this.refresh(uid, signal);
+        }
+      } catch (thrown) {
+        if (isAborted(thrown) && signal.aborted) return;
+        if (isUnimplemented(thrown)) {
+          log.detail(2, "the runtime has no container events; relisting alone finds changes");
+          return;
+        }
+        log.detail(2, "the stream of container events ended", { error: messageOf(thrown) });
+      }
+      await clock.sleep(5000, signal);
+    }
+  }
+
+  /**
+   * One relist; false when the runtime did not answer. Rejects only when aborted.
+   * @param complete wait until the pictures of all changed pods are there, as the start of the agent needs it
+   */
+  async relist(signal: AbortSignal, complete = false): Promise<boolean> {
+    const { runtime, clock } = this.#options;
+    const began = clock.now();
+    let pods: Map<string, Listed>;
+    try {
+      const [sandboxes, containers] = await Promise.all([
+        runtime.listPodSandboxes(undefined, { signal }),
+        runtime.listContainers(undefined, { signal }),
+      ]);
+      pods = group(sandboxes, containers);
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      this.#tell(false, messageOf(thrown));
+      return false;
+    }
+    const reads: Promise<void>[] = [];
+    for (const uid of new Set([...pods.keys(), ...this.#pods.keys()])) {
+      // A picture read after this relist began is newer than the list.
+      const known = this.#pods.get(uid);
+      if (known && known.readAt > began) continue;
+      if (known && !changed(known, pods.get(uid))) continue;
+      if (!this.#reading.has(uid)) reads.push(this.#read(uid, pods.get(uid), began, signal));
+    }
+    this.#lastRelist = began;
+    this.#tell(true);
+    if (complete) await Promise.all(reads);
+    return true;
+  }
+
+  /** Completes one pod of a relist by itself: a status call that hangs holds up no other pod, nor the next relist. */
+  async #read(uid: string, listed: Listed | undefined, began: number, signal: AbortSignal): Promise<void> {
+    this.#reading.add(uid);
+    try {
+      await this.#take(uid, listed, began, signal);
+    } catch (thrown) {
+      // The next relist sees the same difference and tries again.
+      if (!signal.aborted) {
+        this.#options.log.warn("a pod's state could not be read from the runtime; trying again", {
+          podUid: uid,
+          error: messageOf(thrown),
+        });
+      }
+    } finally {
+      this.#reading.delete(uid);
+    }
+  }
+
+  /**
+   * Reads one pod anew and returns its picture. Rejects with the runtime's error.
+   * A caller that has just changed the pod sees at least its own changes.
+   */
+  async refresh(uid: string, signal?: AbortSignal): Promise<ObservedPod | undefined> {
+    const { runtime, clock } = this.#options;
+    const began = clock.now();
+    const labelSelector = { [label.podUid]: uid };
+    const options = signal ? { signal } : {};
+    const [sandboxes, containers] = await Promise.all([
+      runtime.listPodSandboxes({ labelSelector }, options),
+      runtime.listContainers({ labelSelector }, options),
+    ]);
+    return await this.#take(uid, group(sandboxes, containers).get(uid), began, signal);
+  }
+
+  #tell(up: boolean, error?: string): void {
+    if (this.#down === !up) return;
+    this.#down = !up;
+    this.#options.onRuntime?.(up, error);
+  }
+
+  /** Completes a listed pod with the statuses that may have changed, and makes it the pod's picture. */
+  async #take(
+    uid: string,
+    listed: Listed | undefined,
+    began: number,
+    signal?: AbortSignal,
+  ): Promise<ObservedPod | undefined> {
+    const before = this.#pods.get(uid);
+    let observed: ObservedPod | undefined;
+    if (listed) {
+      const [sandboxes, containers] = await Promise.all([
+        Promise.all(listed.sandboxes.map((s) => this.#sandbox(s, before, signal))),
+        Promise.all(listed.containers.map((c) => this.#container(uid, c, before, signal))),
+      ]);
+      observed = {
+        ...listed.owner,
+        sandboxes: sandboxes.filter((s) => s !== undefined).sort(newestFirst),
+        containers: containers.filter((c) => c !== undefined).sort(newestFirst),
+        readAt: began,
+      };
+    }
+    // While the statuses were read, somebody else may have taken a newer picture.
+    const now = this.#pods.get(uid);
+    if (now && now !== before && now.readAt > began) return now;
+    if (observed) this.#pods.set(uid, observed);
+    else this.#pods.delete(uid);
+    if (before === undefined && observed === undefined) return undefined;
+    if (!observed || !before || !same(before, observed)) {
+      this.#options.onEvent({ uid, observed, died: diedBetween(before, observed) });
+    }
+    return observed;
+  }
+
+  async #sandbox(
+    listed: PodSandbox,
+    before: ObservedPod | undefined,
+    signal?: AbortSignal,
+  ): Promise<ObservedSandbox | undefined> {
+    const ready = listed.state === PodSandboxState.SANDBOX_READY;
+    const known = before?.sandboxes.find((s) => s.id === listed.id);
+    // A sandbox's address is given before it becomes ready and does not change while it is.
+    if (known && known.ready === ready && (known.hostNetwork || known.ips.length > 0 || !ready)) return known;
+    try {
+      const { status } = await this.#options.runtime.podSandboxStatus(listed.id, signal ? { signal } : {});
+      return status ? observeSandbox(status) : observeListedSandbox(listed);
+    } catch (thrown) {
+      if (isNotFound(thrown)) return undefined;
+      throw thrown;
+    }
+  }
+
+  async #container(
+    uid: string,
+    listed: Container,
+    before: ObservedPod | undefined,
+    signal?: AbortSignal,
+  ): Promise<ObservedContainer | undefined> {
+    const state = containerState(listed.state);
+    const known = before?.containers.find((c) => c.id === listed.id);
+    if (known && known.state === state && state !== "unknown") return known;
+    try {
+      const { status } = await this.#options.runtime.containerStatus(listed.id, signal ? { signal } : {});
+      if (!status) return undefined;
+      const message = containerState(status.state) === "exited"
+        ? await this.#options.terminationMessage(uid, status)
+        : status.message;
+      return observeContainer(status, listed.podSandboxId, message);
+    } catch (thrown) {
+      if (isNotFound(thrown)) return undefined;
+      throw thrown;
+    }
+  }
+}
+
+function group(sandboxes: PodSandbox[], containers: Container[]): Map<string, Listed> {
+  const pods = new Map<string, Listed>();
+  const of = (listed: { labels: Record<string, string> }): Listed | undefined => {
+    const owner = ownerOf(listed);
+    if (!owner) return undefined;
+    let pod = pods.get(owner.uid);
+    if (!pod) pods.set(owner.uid, pod = { owner, sandboxes: [], containers: [] });
+    return pod;
+  };
+  for (const sandbox of sandboxes) of(sandbox)?.sandboxes.push(sandbox);
+  for (const container of containers) of(container)?.containers.push(container);
+  return pods;
+}
+
+/** True when a list shows a pod otherwise than its picture. */
+function changed(known: ObservedPod, listed: Listed | undefined): boolean {
+  if (!listed) return true;
+  if (known.sandboxes.length !== listed.sandboxes.length || known.containers.length !== listed.containers.length) {
+    return true;
+  }
+  for (const s of listed.sandboxes) {
+    const before = known.sandboxes.find((k) => k.id === s.id);
+    if (!before || before.ready !== (s.state === PodSandboxState.SANDBOX_READY)) return true;
+  }
+  for (const c of listed.containers) {
+    const before = known.containers.find((k) => k.id === c.id);
+    if (!before || before.state !== containerState(c.state)) return true;
+  }
+  return false;
+}
+
+function same(a: ObservedPod, b: ObservedPod): boolean {
+  return a.sandboxes.length === b.sandboxes.length && a.containers.length === b.containers.length &&
+    a.sandboxes.every((s, i) => s === b.sandboxes[i]) && a.containers.every((c, i) => c === b.containers[i]);
+}
+
+function diedBetween(before: ObservedPod | undefined, after: ObservedPod | undefined): boolean {
+  return before?.containers.some((b) =>
+    b.state === "running" && after?.containers.find((a) => a.id === b.id)?.state !== "running"
+  ) ?? false;
+}

@@ -1,0 +1,205 @@
+import { Channel } from "../base/channel.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Journal } from "../base/journal.ts";
+import type { Logger } from "../base/log.ts";
+import type { EventSink } from "../kube/events.ts";
+import { isStatic, podFullName, podRef } from "../kube/pod.ts";
+import type { BoundPod } from "../kube/types.ts";
+import type { PodChange, PodSources } from "../sources/types.ts";
+import { podFromRuntime } from "./orphans.ts";
+import type { Pleg, PlegEvent } from "./pleg.ts";
+import type { PodStore } from "./pod_store.ts";
+import type { PodWorkers } from "./pod_workers.ts";
+
+/** What the node says to a pod that wants to run on it. */
+export type Admission = { readonly admit: true } | {
+  readonly admit: false;
+  readonly reason: string;
+  readonly message: string;
+};
+
+type LoopEvent =
+  | { readonly type: "config"; readonly changes: readonly PodChange[] }
+  | { readonly type: "pleg"; readonly event: PlegEvent }
+  | { readonly type: "probe"; readonly podUid: string }
+  | { readonly type: "wakeAll" }
+  | { readonly type: "housekeeping" };
+
+export interface SyncLoopOptions {
+  sources: PodSources;
+  store: PodStore;
+  workers: PodWorkers;
+  pleg: Pick<Pleg, "all" | "get">;
+  clock: Clock;
+  log: Logger;
+  journal: Journal;
+  events: EventSink;
+  /** Decides on a new pod, given the pods that hold resources now. */
+  admit: (pod: BoundPod, active: readonly BoundPod[]) => Admission;
+  /** Publishes the Failed status of a rejected pod. */
+  onRejected: (pod: BoundPod, rejection: { reason: string; message: string }) => void;
+  /** Told when a pod that never had a worker, or whose worker is gone, is forgotten. */
+  onForgotten: (uid: string) => void;
+  /** Runs the clean-ups that touch files and the runtime; the loop only asks for them. */
+  housekeep: () => void;
+  /** Milliseconds between housekeepings (runtime-contract.md section 11: 2 s). */
+  housekeepingMs?: number;
+}
+
+/**
+ * Routes events to workers, and nothing else: it never touches the file system, the runtime or the network, so nothing
+ * that hangs can stop it. Its inputs: configuration, pod life cycle, probe results, the periodic look (which each
+ * worker times for itself) and housekeeping.
+ */
+export class SyncLoop {
+  readonly #o: SyncLoopOptions;
+  readonly #events = new Channel<LoopEvent>();
+  #lastActive: number;
+
+  constructor(options: SyncLoopOptions) {
+    this.#o = options;
+    this.#lastActive = options.clock.now();
+  }
+
+  /** When the loop last handled an event; /healthz/syncloop looks at it. */
+  get lastActive(): number {
+    return this.#lastActive;
+  }
+
+  /** A picture of a pod changed. */
+  pleg(event: PlegEvent): void {
+    this.#events.push({ type: "pleg", event });
+  }
+
+  /** A probe of the pod crossed its threshold. */
+  probe(podUid: string): void {
+    this.#events.push({ type: "probe", podUid });
+  }
+
+  /** Something that concerns every pod changed, such as the runtime's return. */
+  wakeAll(): void {
+    this.#events.latest("wakeAll", { type: "wakeAll" });
+  }
+
+  /** Runs until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#readSources(signal), this.#tick(signal), this.#route(signal)]);
+  }
+
+  async #readSources(signal: AbortSignal): Promise<void> {
+    for await (const changes of this.#o.sources.changes(signal)) this.#events.push({ type: "config", changes });
+  }
+
+  async #tick(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#o.clock.sleep(this.#o.housekeepingMs ?? 2000, signal);
+      this.#events.latest("housekeeping", { type: "housekeeping" });
+    }
+  }
+
+  async #route(signal: AbortSignal): Promise<void> {
+    for await (const event of this.#events.values(signal)) {
+      this.#lastActive = this.#o.clock.now();
+      switch (event.type) {
+        case "config":
+          for (const change of event.changes) this.#configure(change);
+          break;
+        case "pleg":
+          this.#o.workers.poke(event.event.uid);
+          break;
+        case "probe":
+          this.#o.workers.poke(event.podUid);
+          break;
+        case "wakeAll":
+          this.#o.workers.pokeAll();
+          break;
+        case "housekeeping":
+          this.#housekeep();
+      }
+    }
+  }
+
+  #configure({ op, pod }: PodChange): void {
+    const { store, workers, log } = this.#o;
+    const uid = pod.metadata.uid;
+    log.info(`pod ${op}`, { pod: podFullName(pod), podUid: uid });
+    switch (op) {
+      case "add":
+        this.#add(pod);
+        break;
+      case "update":
+      case "reconcile":
+      case "delete":
+        store.set(pod);
+        if (!store.isRejected(uid)) workers.update(pod);
+        break;
+      case "remove":
+        store.remove(uid);
+        if (workers.has(uid)) {
+          workers.remove(uid, { why: { reason: "SourceRemoved", message: "the pod is no longer in its source" } });
+        } else this.#o.onForgotten(uid);
+    }
+  }
+
+  #add(pod: BoundPod): void {
+    const { store, workers } = this.#o;
+    const uid = pod.metadata.uid;
+    store.set(pod);
+    // A predecessor that only the runtime knows (its manifest changed while no agent ran) must go first.
+    if (isStatic(pod)) this.#removePredecessors(pod);
+    const answer = this.#o.admit(pod, this.#active(uid));
+    if (answer.admit) {
+      workers.update(pod);
+      return;
+    }
+    store.reject(uid);
+    const message = `Pod was rejected: ${answer.message}`;
+    this.#o.journal.note("Reject", { pod: podRef(pod), reason: answer.reason, message: answer.message });
+    this.#o.events.pod({ pod, type: "Warning", reason: answer.reason, message: answer.message });
+    this.#o.onRejected(pod, { reason: answer.reason, message });
+  }
+
+  /**
+   * Pods whose requests count against the node: those wanted and admitted that may still run. A pod that is on its way
+   * out does not count, so that an edited manifest is not refused for what its predecessor still holds.
+   */
+  #active(except: string): BoundPod[] {
+    const active: BoundPod[] = [];
+    for (const pod of this.#o.store.all()) {
+      const uid = pod.metadata.uid;
+      if (uid === except || this.#o.store.isRejected(uid)) continue;
+      const worker = this.#o.workers.get(uid);
+      if (!worker || worker.mayRun) active.push(pod);
+    }
+    return active;
+  }
+
+  #removePredecessors(pod: BoundPod): void {
+    const { pleg, store, workers } = this.#o;
+    for (const observed of pleg.all()) {
+      if (observed.uid === pod.metadata.uid || observed.name !== pod.metadata.name) continue;
+      if (observed.namespace !== pod.metadata.namespace || workers.has(observed.uid) || store.has(observed.uid)) {
+        continue;
+      }
+      workers.removeOrphan(podFromRuntime(observed), {
+        reason: "Replaced",
+        message: "the pod's manifest changed while no agent ran",
+      });
+    }
+  }
+
+  #housekeep(): void {
+    const { sources, pleg, store, workers } = this.#o;
+    // Before every source has been read, a pod without a source is not yet an orphan.
+    if (!sources.allReady) return;
+    for (const observed of pleg.all()) {
+      if (workers.has(observed.uid)) continue;
+      if (store.has(observed.uid) && !store.isRejected(observed.uid)) continue;
+      workers.removeOrphan(podFromRuntime(observed), {
+        reason: "Orphaned",
+        message: "the runtime has a pod that no source wants",
+      });
+    }
+    this.#o.housekeep();
+  }
+}
