@@ -2,7 +2,7 @@ import type { PodContainer } from "../../kube/pod.ts";
 import type { BoundPod } from "../../kube/types.ts";
 import type { DecideInput, HeldContainer, StartContainer, Why } from "../actions.ts";
 import { backOffKey } from "../hash.ts";
-import { goDuration } from "./go_duration.ts";
+import { formatDuration } from "../../base/duration.ts";
 
 /** `<name>_<namespace>(<uid>)`, as the contract's messages name a pod. */
 export function podText(pod: BoundPod): string {
@@ -41,7 +41,7 @@ export function heldBack(input: DecideInput, wanted: readonly Wanted[]): {
       continue;
     }
     // What is left plus what has gone by is the whole delay, which is the figure that the message gives.
-    const delay = goDuration(remainingMs + (input.now - at));
+    const delay = formatDuration(remainingMs + (input.now - at));
     held.push({
       kind,
       name: spec.name,
