@@ -50,8 +50,9 @@ export class BareCri implements Disposable {
   /** Whether the runtime and its network say that they are ready. */
   async ready(): Promise<boolean> {
     const { status } = await this.call(RuntimeService.method.status, {}, 2_000);
-    const conditions = status?.conditions ?? [];
-    return conditions.length > 0 && conditions.every((condition) => condition.status);
+    // containerd 2 has conditions of its own besides, such as that it saw a deprecated setting
+    const holds = (type: string) => status?.conditions.some((one) => one.type === type && one.status) ?? false;
+    return holds("RuntimeReady") && holds("NetworkReady");
   }
 
   [Symbol.dispose](): void {

@@ -1,3 +1,4 @@
+import { messageOf } from "../../mod/base/errors.ts";
 import { RuntimeService } from "../../cri/gen/runtime_pb.ts";
 import { run } from "../lib/command.ts";
 import { writeWhole } from "../lib/files.ts";
@@ -108,12 +109,14 @@ export class Containerd implements AsyncDisposable {
     await Deno.writeTextFile(pid, `${child.pid}\n`);
     this.log(`containerd ${this.layout.name} (pid ${child.pid}) on ${this.socket}`);
     using cri = new BareCri(this.socket);
-    await waitFor("containerd to be ready", async () => {
-      if (await processFacts(child.pid) === undefined) {
-        throw new GiveUp(`containerd ended at once; the end of its log:\n${await this.logEnd()}`);
-      }
-      return await cri.ready();
-    }, { within: 30_000 });
+    try {
+      await waitFor("containerd to be ready", async () => {
+        if (await processFacts(child.pid) === undefined) throw new GiveUp("containerd ended at once");
+        return await cri.ready();
+      }, { within: 30_000 });
+    } catch (thrown) {
+      throw new Error(`${messageOf(thrown)}; the end of its log:\n${await this.logEnd()}`, { cause: thrown });
+    }
   }
 
   /** The last lines of the daemon's log. */
@@ -155,8 +158,7 @@ export class Containerd implements AsyncDisposable {
   async #removeAll(): Promise<void> {
     using cri = new BareCri(this.socket);
     const { listPodSandbox, stopPodSandbox, removePodSandbox, listContainers, removeContainer } = RuntimeService.method;
-    const tell = (what: string) => (thrown: unknown) =>
-      this.log(`${what}: ${thrown instanceof Error ? thrown.message : thrown}`);
+    const tell = (what: string) => (thrown: unknown) => this.log(`${what}: ${messageOf(thrown)}`);
     try {
       for (const { id } of (await cri.call(listPodSandbox, {})).items) {
         await cri.call(stopPodSandbox, { podSandboxId: id }).catch(tell(`stop sandbox ${id}`));

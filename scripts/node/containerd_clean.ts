@@ -37,13 +37,22 @@ export async function cleanContainerd(layout: Layout, options: { keepRoot?: bool
   await unmountBelow(layout.run);
   await unmountBelow(layout.root);
   await removeNatRules(paths.network);
-  const results = new RegExp(`^${paths.network}-[0-9a-f]{64}-[a-z0-9]+$`);
-  for (const name of await namesIn("/var/lib/cni/results")) {
-    if (results.test(name)) await remove(`/var/lib/cni/results/${name}`);
-  }
+  await removeNetworkResults(paths.network, bundles.map((bundle) => bundle.id));
   if (await exists(`/sys/class/net/${layout.bridge}`)) await attempt(["ip", "link", "delete", layout.bridge]);
   await remove(layout.run);
   if (!options.keepRoot) await remove(layout.root);
+}
+
+/** What the CNI library keeps of each sandbox of the network, the loopback device's part included. */
+async function removeNetworkResults(network: string, ids: readonly string[]): Promise<void> {
+  const directory = "/var/lib/cni/results";
+  const names = await namesIn(directory);
+  const own = new RegExp(`^${network}-([0-9a-f]{64})-[a-z0-9]+$`);
+  const sandboxes = new Set([...ids, ...names.flatMap((name) => own.exec(name)?.[1] ?? [])]);
+  const loopback = /^cni-loopback-([0-9a-f]{64})-lo$/;
+  for (const name of names) {
+    if (own.test(name) || sandboxes.has(loopback.exec(name)?.[1] ?? "")) await remove(`${directory}/${name}`);
+  }
 }
 
 async function refuseForeign(directory: string, marker: string): Promise<void> {
