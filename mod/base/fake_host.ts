@@ -24,6 +24,7 @@ const writes = new Set<HostOperation>([
   "chown",
   "remove",
   "removeTree",
+  "mountBelow",
 ]);
 /** Operations that need new room. */
 const grows = new Set<HostOperation>(["write", "mkdir", "symlink"]);
@@ -362,6 +363,26 @@ export class FakeHost implements Host {
     });
   }
 
+  mountBelow(options: { root: string; path: string; target: string; mode?: number }): Promise<void> {
+    return this.#do("mountBelow", join(options.root, options.path), () => {
+      const parts = options.path.split("/").filter((p) => p !== "" && p !== ".");
+      if (options.path.startsWith("/") || parts.includes("..")) throw errno("EINVAL");
+      let at = options.root;
+      for (const part of parts) {
+        at = join(at, part);
+        if (this.#tree.find(at, false).inode?.kind === "symlink") throw errno("ELOOP");
+        if (!this.exists(at)) this.#mkdirs(at, options.mode ?? 0o755);
+      }
+      const source = this.#tree.need(at, false);
+      if (!this.exists(options.target)) {
+        if (source.inode.kind === "directory") this.#mkdirs(options.target, 0o750);
+        else this.#store(options.target, new Uint8Array(), 0o640);
+      }
+      this.#tree.mount({ source: at, target: options.target, options: ["bind"] });
+      this.#changed(options.target);
+    });
+  }
+
   unmount(target: string): Promise<void> {
     return this.#do("unmount", target, () => {
       if (this.#missingOk(() => this.#tree.unmount(target))) this.#changed(target);
@@ -388,6 +409,7 @@ export class FakeHost implements Host {
 
   kill(pid: number, signal: "SIGKILL" | "SIGTERM" | "SIGHUP"): void {
     this.#check("kill", String(pid));
+    if (!Number.isSafeInteger(pid) || pid <= 1) throw hostError("kill", String(pid), errno("EINVAL"));
     this.kills.push({ pid, signal });
     this.onKill?.(pid, signal);
   }

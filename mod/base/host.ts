@@ -91,6 +91,13 @@ export interface Host {
   lock(path: string): Promise<Disposable | undefined>;
 
   mount(options: { source: string; target: string; type?: string; options?: string[] }): Promise<void>;
+  /**
+   * Bind-mounts what is at `path` below `root` over `target`, opening it step by step without following any link, so
+   * that a container which can write below `root` cannot lead the mount elsewhere. `path` is relative, without `..`;
+   * "" is `root` itself. Directories of `path` that are missing are made with `mode`. `target` is made as an empty
+   * directory or file when it is missing (its parent must exist).
+   */
+  mountBelow(options: { root: string; path: string; target: string; mode?: number }): Promise<void>;
   /** Unmounts; a target that is not mounted is no error. */
   unmount(target: string): Promise<void>;
   mounts(): Promise<MountEntry[]>;

@@ -1,0 +1,251 @@
+import { statfs } from "node:fs/promises";
+import type { FileInfo, FileKind, FsSpace, Host, MountEntry } from "./host.ts";
+import { HostError, hostError, isMissing } from "./host_error.ts";
+import { mount, mountBelow, unmount } from "./deno_mount.ts";
+import { removeDirectoryTree } from "./deno_remove_tree.ts";
+import { run } from "./deno_run.ts";
+import { watchPath } from "./deno_watch.ts";
+import { parseMountinfo } from "./mountinfo.ts";
+
+interface KindFlags {
+  isFile: boolean;
+  isDirectory: boolean;
+  isSymlink: boolean;
+  isSocket?: boolean | null;
+  isFifo?: boolean | null;
+  isCharDevice?: boolean | null;
+  isBlockDevice?: boolean | null;
+}
+
+function kindOf(flags: KindFlags): FileKind | undefined {
+  if (flags.isSymlink) return "symlink";
+  if (flags.isDirectory) return "directory";
+  if (flags.isFile) return "file";
+  if (flags.isSocket) return "socket";
+  if (flags.isFifo) return "fifo";
+  if (flags.isCharDevice) return "charDevice";
+  if (flags.isBlockDevice) return "blockDevice";
+  return undefined;
+}
+
+function infoOf(info: Deno.FileInfo): FileInfo {
+  return {
+    kind: kindOf(info) ?? "file",
+    size: info.size,
+    mode: (info.mode ?? 0) & 0o7777,
+    uid: info.uid ?? 0,
+    gid: info.gid ?? 0,
+    dev: info.dev,
+    ino: info.ino ?? 0,
+    mtimeMs: info.mtime?.getTime() ?? 0,
+  };
+}
+
+async function guard<T>(operation: string, path: string, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (thrown) {
+    throw hostError(operation, path, thrown);
+  }
+}
+
+async function optional<T>(operation: string, path: string, body: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await body();
+  } catch (thrown) {
+    if (isMissing(thrown)) return undefined;
+    throw hostError(operation, path, thrown);
+  }
+}
+
+async function readUpTo(file: Deno.FsFile, limit: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let left = limit;
+  while (left > 0) {
+    const buffer = new Uint8Array(Math.min(left, 65536));
+    const n = await file.read(buffer);
+    if (n === null) break;
+    chunks.push(buffer.subarray(0, n));
+    left -= n;
+  }
+  const out = new Uint8Array(limit - left);
+  let at = 0;
+  for (const chunk of chunks) {
+    out.set(chunk, at);
+    at += chunk.length;
+  }
+  return out;
+}
+
+async function writeAll(file: Deno.FsFile, data: Uint8Array): Promise<void> {
+  for (let at = 0; at < data.length;) at += await file.write(data.subarray(at));
+}
+
+async function writeAtomic(path: string, data: Uint8Array, mode: number | undefined): Promise<void> {
+  const slash = path.lastIndexOf("/");
+  // Hidden, so that readers of the directory (static pods, plugins) leave it alone.
+  const temporary = `${path.slice(0, slash + 1)}.${path.slice(slash + 1)}.${crypto.randomUUID().slice(0, 8)}.tmp`;
+  try {
+    {
+      using file = await Deno.open(temporary, { write: true, createNew: true, mode: mode ?? 0o644 });
+      await writeAll(file, data);
+      if (mode !== undefined) await Deno.chmod(temporary, mode);
+      // Without it a power cut can leave the new name with no content.
+      await file.syncData();
+    }
+    await Deno.rename(temporary, path);
+  } catch (thrown) {
+    await optional("remove", temporary, () => Deno.remove(temporary));
+    throw thrown;
+  }
+}
+
+async function makeDirectory(path: string, mode: number): Promise<void> {
+  try {
+    await Deno.mkdir(path, { mode });
+    await Deno.chmod(path, mode);
+  } catch (thrown) {
+    if (isMissing(thrown) && path.lastIndexOf("/") > 0 && !(await Deno.lstat(path).catch(() => undefined))) {
+      await makeDirectory(path.slice(0, path.lastIndexOf("/")), mode);
+      return await makeDirectory(path, mode);
+    }
+    const there = thrown instanceof Deno.errors.AlreadyExists ? await Deno.stat(path) : undefined;
+    if (!there?.isDirectory) throw thrown;
+  }
+}
+
+function numberIn(text: string, key: string): number {
+  return Number(new RegExp(`^${key}:\\s+(\\d+) kB$`, "m").exec(text)?.[1] ?? 0) * 1024;
+}
+
+/**
+ * The real machine. `procRoot` and `cgroupRoot` are where procfs and the cgroup hierarchies can be read: private bind
+ * mounts under scoped permissions (deno.md). Mounting runs /usr/bin/mount and /usr/bin/umount.
+ */
+export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string } = {}): Host {
+  const procRoot = options.procRoot ?? "/proc";
+  const mounts = (): Promise<MountEntry[]> =>
+    guard(
+      "mounts",
+      `${procRoot}/self/mountinfo`,
+      async () => parseMountinfo(await Deno.readTextFile(`${procRoot}/self/mountinfo`)),
+    );
+  const context = { procRoot, run, mounts };
+  return {
+    procRoot,
+    cgroupRoot: options.cgroupRoot ?? "/sys/fs/cgroup",
+    readText: (path) => guard("readText", path, () => Deno.readTextFile(path)),
+    readBytes: (path, limit) =>
+      guard("readBytes", path, async () => {
+        if (limit === undefined) return await Deno.readFile(path);
+        using file = await Deno.open(path);
+        return await readUpTo(file, limit);
+      }),
+    readTail: (path, bytes) =>
+      guard("readTail", path, async () => {
+        using file = await Deno.open(path);
+        const { size } = await file.stat();
+        await file.seek(Math.max(0, size - bytes), Deno.SeekMode.Start);
+        return await readUpTo(file, Math.min(bytes, size));
+      }),
+    write: (path, data, { mode, atomic } = {}) =>
+      guard("write", path, async () => {
+        const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+        if (atomic) return await writeAtomic(path, bytes, mode);
+        using file = await Deno.open(path, { write: true, create: true, truncate: true, mode: mode ?? 0o644 });
+        if (mode !== undefined) await Deno.chmod(path, mode);
+        await writeAll(file, bytes);
+      }),
+    writeControl: (path, data) =>
+      guard("writeControl", path, async () => {
+        using file = await Deno.open(path, { write: true });
+        // One system call: the kernel takes a control file's value whole.
+        await file.write(new TextEncoder().encode(data));
+      }),
+    mkdir: (path, { mode = 0o755 } = {}) =>
+      guard("mkdir", path, () => makeDirectory(path.replace(/(?<=.)\/+$/, ""), mode)),
+    readDir: (path) =>
+      guard("readDir", path, async () => {
+        const entries: { name: string; kind: FileKind }[] = [];
+        for await (const entry of Deno.readDir(path)) {
+          const kind = kindOf(entry) ?? kindOf(await Deno.lstat(`${path}/${entry.name}`).catch(() => entry));
+          if (kind !== undefined) entries.push({ name: entry.name, kind });
+        }
+        return entries;
+      }),
+    stat: (path) => optional("stat", path, async () => infoOf(await Deno.stat(path))),
+    lstat: (path) => optional("lstat", path, async () => infoOf(await Deno.lstat(path))),
+    readLink: (path) => guard("readLink", path, () => Deno.readLink(path)),
+    realPath: (path) => guard("realPath", path, () => Deno.realPath(path)),
+    symlink: (target, path) => guard("symlink", path, () => Deno.symlink(target, path)),
+    rename: (from, to) => guard("rename", from, () => Deno.rename(from, to)),
+    chmod: (path, mode) => guard("chmod", path, () => Deno.chmod(path, mode)),
+    chown: (path, uid, gid) => guard("chown", path, () => Deno.chown(path, uid, gid)),
+    remove: (path) => optional("remove", path, () => Deno.remove(path)),
+    removeTree: (path) =>
+      guard("removeTree", path, async () => {
+        const info = await optional("lstat", path, () => Deno.lstat(path));
+        if (!info) return;
+        if (!info.isDirectory) return void await optional("remove", path, () => Deno.remove(path));
+        const real = await Deno.realPath(path);
+        const mounted = (await mounts()).find((m) => m.target === real || m.target.startsWith(`${real}/`));
+        if (mounted) {
+          throw new HostError(
+            "removeTree",
+            path,
+            "EBUSY",
+            `removeTree ${path}: ${mounted.target} is a mount point: nothing was removed (unmount it first)`,
+          );
+        }
+        await removeDirectoryTree(path, procRoot);
+      }),
+    space: (path): Promise<FsSpace> =>
+      guard("space", path, async () => {
+        const s = await statfs(path);
+        return {
+          total: s.blocks * s.bsize,
+          free: s.bfree * s.bsize,
+          available: s.bavail * s.bsize,
+          inodes: s.files,
+          inodesFree: s.ffree,
+        };
+      }),
+    watch: watchPath,
+    lock: (path) =>
+      guard("lock", path, async () => {
+        const file = await Deno.open(path, { write: true, create: true, mode: 0o600 });
+        if (await file.tryLock(true)) return { [Symbol.dispose]: () => file.close() };
+        file.close();
+        return undefined;
+      }),
+    mount: (what) => mount(context, what),
+    mountBelow: (what) => mountBelow(context, what),
+    unmount: (target) => unmount(context, target),
+    mounts,
+    run,
+    kill(pid, signal) {
+      // 0, 1, −1 and negative numbers mean groups, init or everything.
+      if (!Number.isSafeInteger(pid) || pid <= 1 || pid === Deno.pid) {
+        throw new HostError("kill", String(pid), "EINVAL", `kill ${pid}: not a process that may be killed`);
+      }
+      try {
+        Deno.kill(pid, signal);
+      } catch (thrown) {
+        if (!(thrown instanceof Deno.errors.NotFound) && !/ESRCH/.test(String(thrown))) {
+          throw hostError("kill", String(pid), thrown);
+        }
+      }
+    },
+    hostname: () => Deno.hostname(),
+    capacity: () =>
+      guard("capacity", `${procRoot}/meminfo`, async () => {
+        const memory = await Deno.readTextFile(`${procRoot}/meminfo`);
+        const stat = await Deno.readTextFile(`${procRoot}/stat`);
+        return {
+          memory: numberIn(memory, "MemTotal"),
+          swap: numberIn(memory, "SwapTotal"),
+          cpus: stat.match(/^cpu\d+ /gm)?.length ?? navigator.hardwareConcurrency,
+        };
+      }),
+  };
+}

@@ -1,0 +1,234 @@
+import assert from "@assert";
+import { createDenoHost } from "./deno_host.ts";
+import { isAborted } from "./errors.ts";
+import { errnoOf, HostError, hostError, isMissing } from "./host_error.ts";
+import type { Host } from "./host.ts";
+import { parseMountinfo } from "./mountinfo.ts";
+
+const fails = (code: string) => (thrown: unknown) => thrown instanceof HostError && thrown.errno === code;
+
+/** Runs a test in its own directory; whatever it mounted there is unmounted. */
+async function within(body: (host: Host, dir: string) => Promise<void>): Promise<void> {
+  const host = createDenoHost();
+  const dir = await Deno.realPath(await Deno.makeTempDir({ prefix: "denolet-host-" }));
+  try {
+    await body(host, dir);
+  } finally {
+    const below = (await host.mounts()).filter((m) => m.target.startsWith(`${dir}/`));
+    for (const mount of below.reverse()) await host.unmount(mount.target);
+    await host.removeTree(dir);
+  }
+}
+
+Deno.test("mountinfo: escapes, optional fields, super options, broken lines", () => {
+  const text = [
+    "36 35 98:0 /mnt1 /mnt\\0402\\134x rw,noatime shared:12 master:1 - ext3 /dev/root rw,errors=continue",
+    "37 36 0:1 / /caf\\303\\251 ro - tmpfs tmp\\011fs ro,size=4k",
+    "nonsense",
+    "",
+  ].join("\n");
+  assert.deepEqual(parseMountinfo(text), [{
+    id: 36,
+    source: "/dev/root",
+    target: "/mnt 2\\x",
+    type: "ext3",
+    root: "/mnt1",
+    options: ["rw", "noatime", "errors=continue"],
+    propagation: ["shared:12", "master:1"],
+  }, {
+    id: 37,
+    source: "tmp\tfs",
+    target: "/café",
+    type: "tmpfs",
+    root: "/",
+    options: ["ro", "size=4k"],
+    propagation: [],
+  }]);
+});
+
+Deno.test("errors say what an operator can do", () => {
+  const cases: [string, string, RegExp][] = [
+    ["write", "ENOSPC", /^write \/p: .*no space or no inodes left/],
+    ["mkdir", "EROFS", /read-only: mount it read-write/],
+    ["write", "EACCES", /must run as root/],
+    ["readText", "EMFILE", /LimitNOFILE/],
+    ["watch", "ENOSPC", /max_user_watches/],
+    ["watch", "EMFILE", /max_user_instances/],
+  ];
+  for (const [operation, code, expected] of cases) {
+    const error = hostError(operation, "/p", Object.assign(new Error("x"), { code }));
+    assert.equal(error.code, "Host");
+    assert.match(error.message, expected);
+  }
+  assert.equal(errnoOf(new Error("Bad thing (os error 30)")), "EROFS");
+});
+
+Deno.test("DenoHost files: write, modes, atomic over a link, tail, control, missing", async () => {
+  await within(async (host, dir) => {
+    await host.mkdir(`${dir}/a/b/`, { mode: 0o751 });
+    assert.equal((await host.stat(`${dir}/a`))?.mode, 0o751);
+    await host.mkdir(`${dir}/a/b`, { mode: 0o700 });
+    assert.equal((await host.stat(`${dir}/a/b`))?.mode, 0o751);
+    await host.write(`${dir}/f`, "0123456789", { mode: 0o666 });
+    assert.equal((await host.stat(`${dir}/f`))?.mode, 0o666);
+    await host.mkdir(`${dir}/f`).then(() => assert.fail("made"), (e: unknown) => assert.ok(e instanceof HostError));
+    assert.equal(new TextDecoder().decode(await host.readTail(`${dir}/f`, 3)), "789");
+    assert.equal(new TextDecoder().decode(await host.readBytes(`${dir}/f`, 4)), "0123");
+    await host.symlink("f", `${dir}/l`);
+    await host.write(`${dir}/l`, "new", { atomic: true, mode: 0o600 });
+    assert.equal((await host.lstat(`${dir}/l`))?.kind, "file");
+    assert.equal(await host.readText(`${dir}/f`), "0123456789");
+    await host.writeControl(`${dir}/f`, "ab");
+    assert.equal(await host.readText(`${dir}/f`), "ab23456789");
+    await assert.rejects(host.writeControl(`${dir}/none`, "1"), isMissing);
+    assert.equal(await host.stat(`${dir}/f/x`), undefined);
+    await host.remove(`${dir}/none`);
+    await host.removeTree(`${dir}/none/none`);
+    assert.deepEqual((await host.readDir(dir)).map((e) => `${e.name} ${e.kind}`).sort(), [
+      "a directory",
+      "f file",
+      "l file",
+    ]);
+    const space = await host.space(dir);
+    assert.ok(space.total >= space.free && space.free > 0);
+  });
+});
+
+Deno.test("DenoHost removeTree: links are removed, not followed; odd names and deep trees go too", async () => {
+  await within(async (host, dir) => {
+    await host.mkdir(`${dir}/keep`);
+    await host.write(`${dir}/keep/f`, "x");
+    await host.mkdir(`${dir}/gone/sub`);
+    await host.symlink(`${dir}/keep`, `${dir}/gone/link`);
+    await host.symlink("../../keep", `${dir}/gone/sub/link`);
+    // 400 levels, and a name that is not UTF-8.
+    await host.run("/bin/bash", [
+      "-c",
+      `cd "$1/gone" && mkdir -p "$(printf 'd/%.0s' {1..400})" && touch sub/$'bad\\xffname' && mkdir sub/$'dir\\xfe'`,
+      "-",
+      dir,
+    ]);
+    await host.removeTree(`${dir}/gone`);
+    assert.equal(await host.lstat(`${dir}/gone`), undefined);
+    await host.symlink(`${dir}/keep`, `${dir}/top`);
+    await host.removeTree(`${dir}/top`);
+    assert.equal(await host.readText(`${dir}/keep/f`), "x");
+  });
+});
+
+Deno.test("DenoHost mounts: tmpfs, removeTree stops at it, unmount twice", async () => {
+  await within(async (host, dir) => {
+    await host.mkdir(`${dir}/t/with space`);
+    const target = `${dir}/t/with space`;
+    await host.mount({ source: "tmpfs", target, type: "tmpfs", options: ["size=65536", "mode=0700"] });
+    const entry = (await host.mounts()).find((m) => m.target === target);
+    assert.equal(entry?.type, "tmpfs");
+    await host.write(`${target}/f`, "x");
+    await assert.rejects(host.removeTree(`${dir}/t`), /with space is a mount point: nothing was removed/);
+    assert.equal(await host.readText(`${target}/f`), "x");
+    await assert.rejects(host.write(`${target}/big`, new Uint8Array(100_000)), fails("ENOSPC"));
+    await host.mount({ source: "tmpfs", target, options: ["remount", "ro"], type: "tmpfs" });
+    await assert.rejects(host.write(`${target}/g`, ""), fails("EROFS"));
+    // Through a link in the path too.
+    await host.symlink("t", `${dir}/alias`);
+    await host.unmount(`${dir}/alias/with space`);
+    await host.unmount(target);
+    await host.unmount(`${dir}/none/none`);
+    assert.equal((await host.mounts()).some((m) => m.target === target), false);
+    await assert.rejects(host.mount({ source: dir, target, type: "nosuchfs" }), /mount .*with space: .*nosuchfs/);
+  });
+});
+
+Deno.test("DenoHost mountBelow: mounts what is there, makes what is missing, follows no link", async () => {
+  await within(async (host, dir) => {
+    await host.mkdir(`${dir}/v/in`);
+    await host.mkdir(`${dir}/secret`);
+    await host.mkdir(`${dir}/sub`);
+    await host.write(`${dir}/v/in/f`, "file");
+    await host.symlink(`${dir}/secret`, `${dir}/v/evil`);
+    await host.mountBelow({ root: `${dir}/v`, path: "in/f", target: `${dir}/sub/0` });
+    assert.equal(await host.readText(`${dir}/sub/0`), "file");
+    await host.mountBelow({ root: `${dir}/v`, path: "new/deep", target: `${dir}/sub/1`, mode: 0o777 });
+    assert.equal((await host.stat(`${dir}/v/new/deep`))?.mode, 0o777);
+    await host.write(`${dir}/sub/1/g`, "through");
+    assert.equal(await host.readText(`${dir}/v/new/deep/g`), "through");
+    for (const path of ["evil", "evil/x", "in/../../secret", "/secret"]) {
+      await assert.rejects(
+        host.mountBelow({ root: `${dir}/v`, path, target: `${dir}/sub/2` }),
+        (e: unknown) => e instanceof HostError && /(ELOOP|ENOTDIR|EINVAL)/.test(e.errno),
+        path,
+      );
+    }
+    assert.equal((await host.mounts()).filter((m) => m.target.startsWith(dir)).length, 2);
+  });
+});
+
+Deno.test("DenoHost watch: arms before the path is there, sees it replaced, ignores reads", async () => {
+  await within(async (host, dir) => {
+    const stop = new AbortController();
+    const changes = host.watch(`${dir}/m/f`, stop.signal)[Symbol.asyncIterator]();
+    await changes.next();
+    await host.mkdir(`${dir}/m`);
+    await changes.next();
+    const until = async (text: string) => {
+      while (await host.readText(`${dir}/m/f`).catch(() => "") !== text) await changes.next();
+    };
+    await host.write(`${dir}/m/f`, "1");
+    await until("1");
+    await host.write(`${dir}/m/f`, "2", { atomic: true });
+    await until("2");
+    await host.removeTree(`${dir}/m`);
+    await host.mkdir(`${dir}/m`);
+    await host.write(`${dir}/m/f`, "3");
+    await until("3");
+    // Drain what is late, then the abort must end the stream.
+    stop.abort();
+    for (let more = true; more;) more = !(await changes.next()).done;
+  });
+});
+
+Deno.test("DenoHost watch: a directory, recursively", async () => {
+  await within(async (host, dir) => {
+    await host.mkdir(`${dir}/m/sub`);
+    const stop = new AbortController();
+    const changes = host.watch(`${dir}/m`, stop.signal)[Symbol.asyncIterator]();
+    await changes.next();
+    await host.write(`${dir}/m/sub/f`, "1");
+    assert.equal((await changes.next()).done, false);
+    stop.abort();
+    for (let more = true; more;) more = !(await changes.next()).done;
+  });
+});
+
+Deno.test("DenoHost run: output, input, exit code, abort, missing program", async () => {
+  const host = createDenoHost();
+  const cat = await host.run("/bin/sh", ["-c", "cat; echo err >&2; exit 3"], { stdin: "in", env: { A: "b" } });
+  assert.deepEqual(cat, { code: 3, stdout: "in", stderr: "err\n" });
+  await assert.rejects(host.run("/none/program", []), fails("ENOENT"));
+  const stop = new AbortController();
+  const asleep = host.run("/bin/sleep", ["100"], { signal: stop.signal });
+  stop.abort();
+  await assert.rejects(asleep, isAborted);
+  assert.equal((await host.run("/bin/true", [], { stdin: "x".repeat(200_000) })).code, 0);
+});
+
+Deno.test("DenoHost lock, kill and capacity", async () => {
+  await within(async (host, dir) => {
+    const lock = await host.lock(`${dir}/lock`);
+    assert.ok(lock);
+    assert.equal(await host.lock(`${dir}/lock`), undefined);
+    lock?.[Symbol.dispose]();
+    const again = await host.lock(`${dir}/lock`);
+    assert.ok(again);
+    again?.[Symbol.dispose]();
+    for (const pid of [0, -1, 1, NaN, 1.5, Deno.pid]) {
+      assert.throws(() => host.kill(pid, "SIGKILL"), fails("EINVAL"), String(pid));
+    }
+    const child = new Deno.Command("/bin/sleep", { args: ["100"] }).spawn();
+    host.kill(child.pid, "SIGKILL");
+    assert.equal((await child.status).signal, "SIGKILL");
+    host.kill(child.pid, "SIGTERM");
+    const { memory, cpus } = await host.capacity();
+    assert.ok(memory > 2 ** 20 && cpus >= 1);
+  });
+});

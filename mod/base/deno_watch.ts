@@ -1,0 +1,124 @@
+import { hostError, isMissing } from "./host_error.ts";
+
+/** A path's identity: changes when the path is replaced by another file, or goes. */
+async function identity(path: string): Promise<string> {
+  try {
+    const info = await Deno.stat(path);
+    return `${info.dev}:${info.ino}:${info.isDirectory}`;
+  } catch (thrown) {
+    if (isMissing(thrown)) return "";
+    throw thrown;
+  }
+}
+
+function parentOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/")) || "/";
+}
+
+/** The nearest directory above the path that exists. */
+async function nearest(path: string): Promise<string> {
+  let at = parentOf(path);
+  while (at !== "/" && await identity(at) === "") at = parentOf(at);
+  return at;
+}
+
+/**
+ * Watches a path that may not exist yet and may be replaced: the path itself, and the nearest directory above it to
+ * see it come. Yields once after each arming (what happened between the caller's look and the watch is covered), then
+ * once for any number of changes. Reads are no changes. Ends when the signal aborts; rejects when the kernel refuses
+ * a watch.
+ */
+export async function* watchPath(path: string, signal: AbortSignal): AsyncIterable<void> {
+  let wake = () => {};
+  const stop = () => wake();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    while (!signal.aborted) {
+      const armed = await arm(path, () => wake());
+      try {
+        yield;
+        while (!signal.aborted && !armed.ended) {
+          if (!armed.changed) await new Promise<void>((resolve) => wake = resolve);
+          wake = () => {};
+          if (signal.aborted) return;
+          if (!armed.changed) continue;
+          armed.changed = false;
+          if (await armed.stale()) break;
+          yield;
+        }
+      } finally {
+        await armed.close();
+      }
+    }
+  } catch (thrown) {
+    throw hostError("watch", path, thrown);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+interface Armed {
+  /** Something happened since it was last set to false. */
+  changed: boolean;
+  /** A watcher ended by itself: arm again. */
+  ended: boolean;
+  /** True when the path or the directory above is not what the watchers are bound to any more. */
+  stale(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+async function arm(path: string, wake: () => void): Promise<Armed> {
+  const above = await nearest(path);
+  const before = await Promise.all([identity(path), identity(above)]);
+  const watchers: Deno.FsWatcher[] = [];
+  const pumps: Promise<void>[] = [];
+  let closing = false;
+  const armed: Armed = {
+    changed: false,
+    ended: false,
+    async stale() {
+      if (armed.ended || await nearest(path) !== above) return true;
+      const now = await Promise.all([identity(path), identity(above)]);
+      return now[0] !== before[0] || now[1] !== before[1];
+    },
+    async close() {
+      closing = true;
+      for (const watcher of watchers) watcher.close();
+      await Promise.all(pumps);
+    },
+  };
+  const pump = async (watcher: Deno.FsWatcher, concerns: (paths: string[]) => boolean) => {
+    try {
+      for await (const event of watcher) {
+        // An overflow ("rescan") names no path: anything may have happened.
+        if (event.flag === "rescan" || (event.kind !== "access" && concerns(event.paths))) {
+          armed.changed = true;
+          wake();
+        }
+      }
+    } finally {
+      if (!closing) {
+        armed.ended = armed.changed = true;
+        wake();
+      }
+    }
+  };
+  try {
+    if (before[0] !== "") {
+      const own = Deno.watchFs(path, { recursive: before[0].endsWith(":true") });
+      watchers.push(own);
+      pumps.push(pump(own, () => true));
+    }
+    const up = Deno.watchFs(above, { recursive: false });
+    watchers.push(up);
+    pumps.push(pump(up, (paths) => paths.some((p) => p === above || path === p || path.startsWith(`${p}/`))));
+  } catch (thrown) {
+    // The path can go between the look and the watch: the nearest directory above tells of it, at the next arming.
+    if (!isMissing(thrown)) {
+      await armed.close();
+      throw thrown;
+    }
+    armed.ended = armed.changed = true;
+  }
+  return armed;
+}
