@@ -24,6 +24,12 @@ export interface PlegEvent {
   readonly died: boolean;
 }
 
+/** When a look at the runtime began: the time for readers, the number to tell which of two pictures is newer. */
+interface Began {
+  readonly at: number;
+  readonly seq: number;
+}
+
 interface Listed {
   owner: { uid: string; name: string; namespace: string };
   sandboxes: PodSandbox[];
@@ -56,6 +62,9 @@ export class Pleg {
   /** Set while the runtime fails, so that its return is told once. */
   #down: boolean | undefined;
   #lastRelist = 0;
+  /** The looks by which the pictures were taken, by UID; a pod that is gone keeps its last for one relist. */
+  readonly #taken = new Map<string, number>();
+  #seq = 0;
   /** Pods whose picture is being completed by a relist. */
   readonly #reading = new Set<string>();
 
@@ -113,8 +122,8 @@ export class Pleg {
    * @param complete wait until the pictures of all changed pods are there, as the start of the agent needs it
    */
   async relist(signal: AbortSignal, complete = false): Promise<boolean> {
-    const { runtime, clock } = this.#options;
-    const began = clock.now();
+    const { runtime } = this.#options;
+    const began = this.#begin();
     let pods: Map<string, Listed>;
     try {
       const [sandboxes, containers] = await Promise.all([
@@ -129,20 +138,21 @@ export class Pleg {
     }
     const reads: Promise<void>[] = [];
     for (const uid of new Set([...pods.keys(), ...this.#pods.keys()])) {
-      // A picture read after this relist began is newer than the list.
+      // A picture taken by a look that began after this relist is newer than the list.
+      if ((this.#taken.get(uid) ?? 0) > began.seq) continue;
       const known = this.#pods.get(uid);
-      if (known && known.readAt > began) continue;
       if (known && !changed(known, pods.get(uid))) continue;
       if (!this.#reading.has(uid)) reads.push(this.#read(uid, pods.get(uid), began, signal));
     }
-    this.#lastRelist = began;
+    this.#lastRelist = began.at;
+    for (const [uid, seq] of this.#taken) if (!this.#pods.has(uid) && seq < began.seq) this.#taken.delete(uid);
     this.#tell(true);
     if (complete) await Promise.all(reads);
     return true;
   }
 
   /** Completes one pod of a relist by itself: a status call that hangs holds up no other pod, nor the next relist. */
-  async #read(uid: string, listed: Listed | undefined, began: number, signal: AbortSignal): Promise<void> {
+  async #read(uid: string, listed: Listed | undefined, began: Began, signal: AbortSignal): Promise<void> {
     this.#reading.add(uid);
     try {
       await this.#take(uid, listed, began, signal);
@@ -164,8 +174,8 @@ export class Pleg {
    * A caller that has just changed the pod sees at least its own changes.
    */
   async refresh(uid: string, signal?: AbortSignal): Promise<ObservedPod | undefined> {
-    const { runtime, clock } = this.#options;
-    const began = clock.now();
+    const { runtime } = this.#options;
+    const began = this.#begin();
     const labelSelector = { [label.podUid]: uid };
     const options = signal ? { signal } : {};
     const [sandboxes, containers] = await Promise.all([
@@ -173,6 +183,10 @@ export class Pleg {
       runtime.listContainers({ labelSelector }, options),
     ]);
     return await this.#take(uid, group(sandboxes, containers).get(uid), began, signal);
+  }
+
+  #begin(): Began {
+    return { at: this.#options.clock.now(), seq: ++this.#seq };
   }
 
   #tell(up: boolean, error?: string): void {
@@ -185,7 +199,7 @@ export class Pleg {
   async #take(
     uid: string,
     listed: Listed | undefined,
-    began: number,
+    began: Began,
     signal?: AbortSignal,
   ): Promise<ObservedPod | undefined> {
     const before = this.#pods.get(uid);
@@ -199,12 +213,12 @@ export class Pleg {
         ...listed.owner,
         sandboxes: sandboxes.filter((s) => s !== undefined).sort(newestFirst),
         containers: containers.filter((c) => c !== undefined).sort(newestFirst),
-        readAt: began,
+        readAt: began.at,
       };
     }
     // While the statuses were read, somebody else may have taken a newer picture.
-    const now = this.#pods.get(uid);
-    if (now && now !== before && now.readAt > began) return now;
+    if ((this.#taken.get(uid) ?? 0) > began.seq) return this.#pods.get(uid);
+    this.#taken.set(uid, began.seq);
     if (observed) this.#pods.set(uid, observed);
     else this.#pods.delete(uid);
     if (before === undefined && observed === undefined) return undefined;
