@@ -1,8 +1,10 @@
+import { podContainers } from "../../kube/pod.ts";
 import type { BoundPod, Container } from "../../kube/types.ts";
-import type { DecideInput, PodActions, Why } from "../actions.ts";
+import type { DecideInput, KillContainer, PodActions, Why } from "../actions.ts";
 import { newest, type ObservedContainer, type ObservedPod } from "../observed.ts";
 import { heldBack, type Wanted } from "./backoff.ts";
 import { anyRegularMade, initVerdict } from "./init.ts";
+import { kill } from "./kills.ts";
 import { regularVerdict } from "./regular.ts";
 import { restartAllSource, triggersRestartAll } from "./restart.ts";
 import { type SandboxVerdict, sandboxVerdict } from "./sandbox.ts";
@@ -38,6 +40,14 @@ function oldInits(pod: BoundPod, observed: ObservedPod, killed: ReadonlySet<stri
     reason: "OldInitContainer",
     message: `init container ${name} ran again since`,
   }));
+}
+
+/** Older instances that still run beside a newer one of their name; only one of a name may. */
+function duplicates(pod: BoundPod, observed: ObservedPod): KillContainer[] {
+  const names = new Set(podContainers(pod).map((c) => c.spec.name));
+  return observed.containers
+    .filter((c) => isLive(c) && names.has(c.name) && newest(observed, c.name)?.id !== c.id)
+    .map((c) => kill(c, "DuplicateInstance", `a newer instance of container ${c.name} exists`, false));
 }
 
 /** What a pod starts with when nothing of it is there: its first init container, or else its regular ones. */
@@ -156,12 +166,12 @@ export function decide(input: DecideInput): PodActions {
     const message = "no container runs, and by the restart policy none is started again";
     return end(observed, { reason: "PodCompleted", message });
   }
-  const kill = [...init.kill, ...regular?.kill ?? []];
+  const kills = [...duplicates(pod, observed), ...init.kill, ...regular?.kill ?? []];
   const wanted = [...ephemeral, ...init.wanted, ...regular?.wanted ?? []];
   return {
     ...nothing,
-    kill,
-    remove: oldInits(pod, observed, new Set(kill.map((k) => k.id))),
+    kill: kills,
+    remove: oldInits(pod, observed, new Set(kills.map((k) => k.id))),
     sandboxId: sandbox.sandboxId,
     ...heldBack(input, wanted),
   };
