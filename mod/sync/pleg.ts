@@ -219,11 +219,12 @@ export class Pleg {
     // While the statuses were read, somebody else may have taken a newer picture.
     if ((this.#taken.get(uid) ?? 0) > began.seq) return this.#pods.get(uid);
     this.#taken.set(uid, began.seq);
+    const last = this.#pods.get(uid);
     if (observed) this.#pods.set(uid, observed);
     else this.#pods.delete(uid);
-    if (before === undefined && observed === undefined) return undefined;
-    if (!observed || !before || !same(before, observed)) {
-      this.#options.onEvent({ uid, observed, died: diedBetween(before, observed) });
+    if (last === undefined && observed === undefined) return undefined;
+    if (!observed || !last || !same(last, observed)) {
+      this.#options.onEvent({ uid, observed, died: diedBetween(last, observed) });
     }
     return observed;
   }
