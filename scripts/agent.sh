@@ -1,0 +1,41 @@
+#!/bin/sh
+# Starts the agent with the kubelet's flags: scripts/agent.sh FLAGS...   (deno task agent FLAGS...)
+#
+# Deno refuses /proc and /sys under any but a complete permission set, by path. So they are bound to a directory of ours
+# first (needs root; idempotent; slaves of the host's mounts, so that nothing done here reaches those), and the agent is
+# told where: DENOLET_PROC and DENOLET_CGROUP. What it may do then is the permission set "agent" in deno.json: reading
+# and writing are not narrowed to directories yet, because hostPath volumes lie anywhere and making symlinks needs both
+# unscoped; network is open for probes of any pod; programs, environment, system facts and FFI are named one by one.
+#
+# DENOLET_RUN   where to bind them (default /run/denolet); two agents may share it
+# DENOLET_DENO  the deno to run (default: the one in PATH)
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+run=${DENOLET_RUN:-/run/denolet}
+deno=${DENOLET_DENO:-}
+# npm's `deno` is a script around the program; the program itself must get our signals
+[ -n "$deno" ] || deno=$(deno eval --no-config 'console.log(Deno.execPath())') || {
+  echo "agent.sh: no deno in PATH; set DENOLET_DENO to its path" >&2
+  exit 1
+}
+
+bind() { # option, source, target
+  mountpoint -q "$3" && return
+  mkdir -p "$3"
+  mount "$1" --make-rslave "$2" "$3"
+}
+if [ "$(id -u)" = 0 ]; then
+  mkdir -p "$run"
+  # two agents that start at once must not bind twice
+  exec 9>"$run/.lock"
+  flock 9
+  bind --bind /proc "$run/proc"
+  bind --rbind /sys/fs/cgroup "$run/cgroup"
+  # the process must be called kubelet: the kernel takes the name from the file's
+  [ "$(readlink "$run/kubelet" || true)" = "$deno" ] || ln -sfn "$deno" "$run/kubelet"
+  deno=$run/kubelet
+  exec 9>&-
+  export DENOLET_PROC="$run/proc" DENOLET_CGROUP="$run/cgroup"
+fi
+exec "$deno" run --quiet --no-prompt --config "$here/deno.json" -P=agent "$here/main.ts" "$@"
