@@ -1,0 +1,19 @@
+/** A self-signed certificate and key for tests on loopback; they protect nothing. */
+export const testCert = `-----BEGIN CERTIFICATE-----
+MIIBfzCCASWgAwIBAgIUJa1u44EzrvcbOFsl9VvKPfP0bUUwCgYIKoZIzj0EAwIw
+FTETMBEGA1UEAwwKcHJvYmUudGVzdDAeFw0yNjExMzAxNDE3MTBaFw0zNjExMjcx
+NDE3MTBaMBUxEzARBgNVBAMMCnByb2JlLnRlc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAASr3oJer+Y+opoA8Jp37Vi+odZ/Li08GuHKyhtGIMb3FCGBt5++lSUG
+liMB+36ZmyvBotp6gbeU1IJBoBqbx65+o1MwUTAdBgNVHQ4EFgQUDUYgkPRR+5qJ
+9iX3vdqG0ReXDlUwHwYDVR0jBBgwFoAUDUYgkPRR+5qJ9iX3vdqG0ReXDlUwDwYD
+VR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiAZmSj2cysKkwf2RNj2BAdf
+/1TPUs2KbMI9DZFj/O417wIhAJcapqQCmfYRcigh1wuKGiWIoxgVNKCK9zoXpNYD
+RSBh
+-----END CERTIFICATE-----
+`;
+export const testKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgg4jo4nZnuWjuAq7D
+WutB9GZRV86ahzhJ/VakzpdF842hRANCAASr3oJer+Y+opoA8Jp37Vi+odZ/Li08
+GuHKyhtGIMb3FCGBt5++lSUGliMB+36ZmyvBotp6gbeU1IJBoBqbx65+
+-----END PRIVATE KEY-----
+`;
