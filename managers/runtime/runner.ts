@@ -1,0 +1,224 @@
+import { isNotFound, type RuntimeService, type SandboxConfigInit } from "../../cri/api.ts";
+import type { Backoff } from "../../mod/base/backoff.ts";
+import { KubeletError, messageOf } from "../../mod/base/errors.ts";
+import type { Logger } from "../../mod/base/log.ts";
+import type { EventSink } from "../../mod/kube/events.ts";
+import { isSidecar, podContainers, podRef } from "../../mod/kube/pod.ts";
+import type { BoundPod } from "../../mod/kube/types.ts";
+import type { PodActions, Why } from "../../mod/pod/actions.ts";
+import type { ObservedPod } from "../../mod/pod/observed.ts";
+import type { Killer } from "./kill.ts";
+import { type Starter, startFailure } from "./start.ts";
+import type { PodBuilder, PodSituation } from "./types.ts";
+
+export interface RunnerOptions {
+  runtime: Pick<
+    RuntimeService,
+    "runPodSandbox" | "stopPodSandbox" | "removePodSandbox" | "podSandboxStatus" | "removeContainer"
+  >;
+  builder: PodBuilder;
+  killer: Killer;
+  starter: Starter;
+  /** Restart back-off; stepped when a container is started after an exit. */
+  backoff: Backoff;
+  events: EventSink;
+  log: Logger;
+  /** Told of a sandbox's addresses as soon as they are known, before any container starts. */
+  onSandbox: (pod: BoundPod, ips: readonly string[]) => void;
+}
+
+/** What came of carrying out a pod's actions. */
+export interface ApplyResult {
+  /** By container name: why it could not be started this time. */
+  readonly failures: ReadonlyMap<string, { reason: string; message: string }>;
+  /** Names of containers that were started. */
+  readonly started: readonly string[];
+  /** Set when the pod as a whole could not be brought on. */
+  readonly error?: string;
+}
+
+/** Carries out what `decide` decided (runtime-contract.md section 7), in its order. */
+export class PodRunner {
+  readonly #o: RunnerOptions;
+
+  constructor(options: RunnerOptions) {
+    this.#o = options;
+  }
+
+  async apply(pod: BoundPod, observed: ObservedPod, actions: PodActions, context: {
+    situation: PodSituation;
+    signal: AbortSignal;
+  }): Promise<ApplyResult> {
+    const { signal } = context;
+    const podIP = context.situation.podIPs[0];
+    if (actions.killPod) await this.killPod(pod, observed, { why: actions.killPod, podIP, signal });
+    await this.#killSome(pod, observed, actions, podIP, signal);
+    for (const { id, name, reason, message } of actions.remove) {
+      await this.#removeContainer(pod, id, { container: name, reason, message }, signal);
+    }
+    if (actions.resetContainers) await this.#reset(pod, actions.resetContainers, podIP, signal);
+    if (actions.start.length === 0 && !actions.createSandbox) return { failures: new Map(), started: [] };
+
+    const sandbox = await this.#sandbox(pod, observed, actions, context);
+    return await this.#start(pod, observed, actions, { ...context, ...sandbox });
+  }
+
+  /** Stops every container and every sandbox of the pod. Rejects when one of them could not be stopped. */
+  async killPod(pod: BoundPod, observed: ObservedPod, options: {
+    why: Why;
+    graceSeconds?: number;
+    podIP: string | undefined;
+    signal: AbortSignal;
+  }): Promise<void> {
+    const { why, podIP, signal, graceSeconds } = options;
+    const containers = observed.containers.filter((c) => c.state === "running" || c.state === "unknown");
+    if (containers.length > 0) {
+      await this.#o.killer.kill({
+        pod,
+        containers,
+        why,
+        podIP,
+        signal,
+        ...(graceSeconds === undefined ? {} : { graceSeconds }),
+      });
+    }
+    const because = { pod: podRef(pod), ...why };
+    await Promise.all(observed.sandboxes.map(async (sandbox) => {
+      try {
+        await this.#o.runtime.stopPodSandbox(sandbox.id, { because, signal });
+      } catch (thrown) {
+        if (!isNotFound(thrown)) throw thrown;
+      }
+    }));
+  }
+
+  /** Removes every container and sandbox of a stopped pod from the runtime. */
+  async removePod(pod: BoundPod, observed: ObservedPod, why: Why, signal: AbortSignal): Promise<void> {
+    await Promise.all(
+      observed.containers.map((c) => this.#removeContainer(pod, c.id, { container: c.name, ...why }, signal)),
+    );
+    const because = { pod: podRef(pod), ...why };
+    await Promise.all(observed.sandboxes.map(async ({ id }) => {
+      try {
+        await this.#o.runtime.removePodSandbox(id, { because, signal });
+      } catch (thrown) {
+        if (!isNotFound(thrown)) throw thrown;
+      }
+    }));
+  }
+
+  async #killSome(
+    pod: BoundPod,
+    observed: ObservedPod,
+    actions: PodActions,
+    podIP: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await Promise.all(actions.kill.map(async ({ id, name, reason, message, probe, restarts }) => {
+      if (!observed.containers.some((c) => c.id === id)) return;
+      await this.#o.killer.kill({
+        pod,
+        containers: [{ id, name }],
+        why: { reason, message },
+        eventText: restarts && !message.endsWith("will be restarted") ? `${message}, will be restarted` : message,
+        podIP,
+        signal,
+        ...(probe ? { probe } : {}),
+      });
+    }));
+  }
+
+  async #removeContainer(
+    pod: BoundPod,
+    id: string,
+    because: Why & { container: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      const { container, reason, message } = because;
+      await this.#o.runtime.removeContainer(id, { because: { pod: podRef(pod), container, reason, message }, signal });
+    } catch (thrown) {
+      if (!isNotFound(thrown)) throw thrown;
+    }
+  }
+
+  async #reset(
+    pod: BoundPod,
+    reset: NonNullable<PodActions["resetContainers"]>,
+    podIP: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const why = { reason: reset.reason, message: reset.message };
+    for (const { id, name, live } of reset.containers) {
+      if (live) await this.#o.killer.kill({ pod, containers: [{ id, name }], why, graceSeconds: 0, podIP, signal });
+      await this.#removeContainer(pod, id, { container: name, ...why }, signal);
+    }
+  }
+
+  /** The sandbox that containers go into: the one there is, or a new one, with the pod's addresses. */
+  async #sandbox(pod: BoundPod, observed: ObservedPod, actions: PodActions, context: {
+    situation: PodSituation;
+    signal: AbortSignal;
+  }): Promise<{ sandboxId: string; sandboxConfig: SandboxConfigInit; handler: string; situation: PodSituation }> {
+    const { runtime, builder, events } = this.#o;
+    const { signal, situation } = context;
+    const create = actions.createSandbox;
+    if (!create) {
+      const sandbox = observed.sandboxes.find((s) => s.id === actions.sandboxId);
+      if (!sandbox) throw new KubeletError("Internal", "containers are to start, but there is no sandbox for them");
+      const { config, handler } = await builder.sandbox(pod, sandbox.attempt);
+      return { sandboxId: sandbox.id, sandboxConfig: config, handler, situation };
+    }
+    if (create.replaces !== undefined) {
+      const message = "Pod sandbox changed, it will be killed and re-created.";
+      events.pod({ pod, type: "Normal", reason: "SandboxChanged", message });
+    }
+    let id: string;
+    const { config, handler } = await builder.sandbox(pod, create.attempt);
+    try {
+      const because = { pod: podRef(pod), reason: create.reason, message: create.message };
+      id = await runtime.runPodSandbox(config, handler, { because, signal });
+    } catch (thrown) {
+      if (!signal.aborted) {
+        const message = `Failed to create pod sandbox: ${messageOf(thrown)}`;
+        events.pod({ pod, type: "Warning", reason: "FailedCreatePodSandBox", message });
+      }
+      throw thrown;
+    }
+    const { status } = await runtime.podSandboxStatus(id, { signal });
+    const ips = [status?.network?.ip ?? "", ...(status?.network?.additionalIps ?? []).map((a) => a.ip)];
+    const podIPs = pod.spec.hostNetwork ? situation.podIPs : ips.filter((ip) => ip !== "");
+    this.#o.onSandbox(pod, podIPs);
+    return { sandboxId: id, sandboxConfig: config, handler, situation: { ...situation, podIPs } };
+  }
+
+  async #start(pod: BoundPod, observed: ObservedPod, actions: PodActions, context: {
+    sandboxId: string;
+    sandboxConfig: SandboxConfigInit;
+    handler: string;
+    situation: PodSituation;
+    signal: AbortSignal;
+  }): Promise<ApplyResult> {
+    const containers = podContainers(pod);
+    const failures = new Map<string, { reason: string; message: string }>();
+    const started: string[] = [];
+    for (const start of actions.start) {
+      const container = containers.find((c) => c.kind === start.kind && c.spec.name === start.name);
+      if (!container) continue;
+      try {
+        // The step comes before the try: a start that fails has used up this delay too.
+        if (start.afterExit) this.#o.backoff.step(start.afterExit.key, start.afterExit.at);
+        await this.#o.starter.start({ pod, container, start, observed, ...context });
+        started.push(start.name);
+      } catch (thrown) {
+        if (context.signal.aborted) throw thrown;
+        const failure = startFailure(thrown);
+        failures.set(start.name, failure);
+        this.#o.log.warn("a container could not be started", { container: start.name, ...failure });
+        // A failed init container ends the pass; a failed sidecar, or any other, does not hold up the rest.
+        if (start.kind === "init" && !isSidecar(container)) break;
+      }
+    }
+    return { failures, started };
+  }
+}

@@ -1,0 +1,195 @@
+import { type ImageService, type RuntimeService, type SandboxConfigInit } from "../../cri/api.ts";
+import type { Clock } from "../../mod/base/clock.ts";
+import { KubeletError, messageOf } from "../../mod/base/errors.ts";
+import type { Because } from "../../mod/base/journal.ts";
+import type { Logger } from "../../mod/base/log.ts";
+import type { Scope } from "../../mod/base/scope.ts";
+import type { EventSink } from "../../mod/kube/events.ts";
+import { containerPath, type PodContainer, podRef } from "../../mod/kube/pod.ts";
+import type { BoundPod } from "../../mod/kube/types.ts";
+import type { StartContainer, Why } from "../../mod/pod/actions.ts";
+import { newest, type ObservedPod } from "../../mod/pod/observed.ts";
+import { ImageError, type ImageManager } from "../images/types.ts";
+import type { HookRunner, Killer } from "./kill.ts";
+import { type ContainerLogFiles, type PodBuilder, type PodSituation, StartError } from "./types.ts";
+
+export interface StarterOptions {
+  runtime: Pick<RuntimeService, "createContainer" | "startContainer">;
+  images: ImageManager;
+  builder: PodBuilder;
+  hooks: HookRunner;
+  killer: Killer;
+  logs: ContainerLogFiles;
+  clock: Clock;
+  events: EventSink;
+  log: Logger;
+  /** Owns what goes on after a start, such as the legacy log link. */
+  scope: Scope;
+}
+
+export interface StartRequest {
+  readonly pod: BoundPod;
+  readonly container: PodContainer;
+  readonly start: StartContainer;
+  readonly observed: ObservedPod;
+  readonly sandboxId: string;
+  readonly sandboxConfig: SandboxConfigInit;
+  readonly handler: string;
+  readonly situation: PodSituation;
+  readonly signal: AbortSignal;
+}
+
+/** The image services that a starter's ImageManager works on; named here for those who compose. */
+export type ImageBackend = ImageService;
+
+/**
+ * Starts one container: image, restart count, configuration, create, start, link, postStart
+ * (runtime-contract.md section 7). Rejects with ImageError or StartError, whose reason the container's status shows.
+ */
+export class Starter {
+  readonly #o: StarterOptions;
+
+  constructor(options: StarterOptions) {
+    this.#o = options;
+  }
+
+  async start(request: StartRequest): Promise<void> {
+    const { pod, container, signal } = request;
+    const image = await this.#o.images.ensure({
+      pod,
+      container: container.spec,
+      sandboxConfig: request.sandboxConfig,
+      runtimeHandler: request.handler,
+      signal,
+    });
+    const restartCount = await this.#restartCount(request);
+    const id = await this.#create(request, restartCount, image);
+    await this.#launch(request, id);
+    const name = container.spec.name;
+    this.#o.scope.spawn(`log link ${id}`, async () => {
+      try {
+        await this.#o.logs.link(pod, name, id, restartCount);
+      } catch (thrown) {
+        this.#o.log.warn("the legacy log link cannot be made", { container: name, error: messageOf(thrown) });
+      }
+    });
+    await this.#postStart(request, id);
+  }
+
+  /** Previous status + 1; without a status, from the log files (section 5). */
+  async #restartCount({ pod, container, observed, situation }: StartRequest): Promise<number> {
+    const { name } = container.spec;
+    const last = newest(observed, name);
+    const statuses = [
+      ...situation.status?.initContainerStatuses ?? [],
+      ...situation.status?.containerStatuses ?? [],
+      ...situation.status?.ephemeralContainerStatuses ?? [],
+    ];
+    const status = statuses.find((s) => s.name === name);
+    // A status without any instance (never started) has nothing to count from.
+    const counted = status && (status.containerID || status.lastState?.terminated) ? status.restartCount : undefined;
+    const known = last ? Math.max(last.restartCount, counted ?? 0) : counted;
+    return known === undefined ? await this.#o.logs.nextRestartCount(pod, name) : known + 1;
+  }
+
+  async #create(
+    request: StartRequest,
+    restartCount: number,
+    image: { imageRef: string; uid?: number; username?: string },
+  ): Promise<string> {
+    const { pod, container, signal, observed } = request;
+    const target = container.kind === "ephemeral"
+      ? pod.spec.ephemeralContainers?.find((c) => c.name === container.spec.name)?.targetContainerName
+      : undefined;
+    const targetContainer = target ? newest(observed, target) : undefined;
+    let config;
+    try {
+      await this.#o.logs.prepare(pod, container.spec.name);
+      config = await this.#o.builder.container({
+        pod,
+        container,
+        restartCount,
+        image,
+        situation: request.situation,
+        targetContainerId: targetContainer?.state === "running" ? targetContainer.id : undefined,
+        signal,
+      });
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      throw this.#failed(request, "CreateContainerConfigError", messageOf(thrown), thrown);
+    }
+    try {
+      const id = await this.#o.runtime.createContainer({
+        sandboxId: request.sandboxId,
+        config,
+        sandboxConfig: request.sandboxConfig,
+      }, { because: this.#because(request), signal });
+      this.#event(request, "Normal", "Created", "Container created");
+      return id;
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      throw this.#failed(request, "CreateContainerError", messageOf(thrown), thrown);
+    }
+  }
+
+  async #launch(request: StartRequest, id: string): Promise<void> {
+    try {
+      await this.#o.runtime.startContainer(id, { because: this.#because(request), signal: request.signal });
+      this.#event(request, "Normal", "Started", "Container started");
+    } catch (thrown) {
+      if (request.signal.aborted) throw thrown;
+      throw this.#failed(request, "RunContainerError", messageOf(thrown), thrown);
+    }
+  }
+
+  async #postStart(request: StartRequest, id: string): Promise<void> {
+    const { pod, container, signal, situation } = request;
+    const handler = container.spec.lifecycle?.postStart;
+    if (!handler) return;
+    try {
+      await this.#o.hooks.run({
+        handler,
+        pod,
+        containerName: container.spec.name,
+        containerId: id,
+        podIP: situation.podIPs[0],
+        signal,
+      });
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      this.#event(request, "Warning", "FailedPostStartHook", "PostStartHook failed");
+      const why: Why = { reason: "FailedPostStartHook", message: `the postStart hook failed: ${messageOf(thrown)}` };
+      await this.#o.killer.kill({
+        pod,
+        containers: [{ id, name: container.spec.name }],
+        why,
+        eventText: "FailedPostStartHook",
+        podIP: situation.podIPs[0],
+        signal,
+      });
+      throw new StartError("PostStartHookError", why.message, { cause: thrown });
+    }
+  }
+
+  #because({ pod, container, start }: StartRequest): Because {
+    return { pod: podRef(pod), container: container.spec.name, reason: start.reason, message: start.message };
+  }
+
+  #event({ pod, container }: StartRequest, type: "Normal" | "Warning", reason: string, message: string): void {
+    this.#o.events.pod({ pod, type, reason, message, fieldPath: containerPath(container) });
+  }
+
+  #failed(request: StartRequest, reason: string, message: string, cause: unknown): StartError {
+    this.#event(request, "Warning", "Failed", `Error: ${message}`);
+    return new StartError(reason, message, { cause });
+  }
+}
+
+/** The waiting reason and message that a failed start shows. */
+export function startFailure(thrown: unknown): { reason: string; message: string } {
+  if (thrown instanceof ImageError || thrown instanceof StartError) {
+    return { reason: thrown.reason, message: thrown.message };
+  }
+  const message = messageOf(thrown);
+  return { reason: thrown instanceof KubeletError ? "RunContainerError" : "CreateContainerError", message };
+}
