@@ -44,8 +44,6 @@ export interface TerminateContext {
   readonly signal: AbortSignal;
   /** Grace period in seconds: the smallest asked for so far, at least 1. */
   readonly graceSeconds: number;
-  /** Set when the grace is not the pod's own. */
-  readonly override: boolean;
   readonly why: Why;
   readonly failed: { readonly reason: string; readonly message: string } | undefined;
   /** Wall time at which termination began. */
@@ -75,7 +73,7 @@ export class PodWorker {
   #pod: BoundPod;
   #state: WorkerState = "syncing";
   #removed = false;
-  #kill: { why: Why; graceSeconds: number; override: boolean; since: number } | undefined;
+  #kill: { why: Why; graceSeconds: number; since: number } | undefined;
   #failed: { reason: string; message: string } | undefined;
   #failures = 0;
   #due = true;
@@ -139,7 +137,6 @@ export class PodWorker {
     this.#kill = {
       why: before?.why ?? options.why,
       graceSeconds,
-      override: options.graceSeconds !== undefined,
       since: before?.since ?? this.#o.clock.now(),
     };
     if (this.#state === "syncing") this.#enter("terminating");

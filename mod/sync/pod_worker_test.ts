@@ -106,7 +106,7 @@ Deno.test("removal calls the running pass off and goes through every state", asy
   await turn();
   assert.deepEqual(t.syncer.did, ["sync 1", "sync 1", "terminate 1", "release 1", "purge 1"]);
   assert.equal(t.workers.has("1"), false);
-  assert.deepEqual(t.syncer.graces.map((g) => [g.graceSeconds, g.override]), [[30, false]]);
+  assert.deepEqual(t.syncer.graces.map((g) => g.graceSeconds), [30]);
 });
 
 Deno.test("a pod that ended by itself stays finished until it is removed", async () => {

@@ -1,0 +1,326 @@
+import type { CgroupManager } from "../../managers/cgroups/types.ts";
+import type { ImageManager } from "../../managers/images/types.ts";
+import type { ProbeManager, ProbeTarget } from "../../managers/probes/types.ts";
+import type { PodRunner } from "../../managers/runtime/runner.ts";
+import type { PodSituation } from "../../managers/runtime/types.ts";
+import type { StatusManager } from "../../managers/status/status_manager.ts";
+import type { MountedVolume, VolumeManager } from "../../managers/volumes/types.ts";
+import type { Backoff } from "../base/backoff.ts";
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Host } from "../base/host.ts";
+import type { Logger } from "../base/log.ts";
+import type { EventSink } from "../kube/events.ts";
+import { podContainers, podFullName } from "../kube/pod.ts";
+import type { BoundPod, PodStatus } from "../kube/types.ts";
+import type { PodActions } from "../pod/actions.ts";
+import { decide } from "../pod/decide/decide.ts";
+import { newest, type ObservedPod, unobserved } from "../pod/observed.ts";
+import type { Pleg } from "./pleg.ts";
+import type { PodSyncer, SyncOutcome, TerminateContext } from "./pod_worker.ts";
+
+/** What a status is computed from besides the pod and its picture. */
+export interface StatusSituation {
+  readonly previous: PodStatus | undefined;
+  readonly startErrors: ReadonlyMap<string, { reason: string; message: string }>;
+  readonly actions: PodActions | undefined;
+  readonly terminating: boolean;
+  /** Nothing of the pod runs any more, and nothing will. */
+  readonly stopped: boolean;
+  readonly failed: { reason: string; message: string } | undefined;
+  readonly podIPs: readonly string[];
+}
+
+export interface PodSyncerOptions {
+  pleg: Pick<Pleg, "get" | "refresh">;
+  runner: PodRunner;
+  volumes: VolumeManager;
+  cgroups: CgroupManager;
+  probes: ProbeManager;
+  images: Pick<ImageManager, "heldMs">;
+  statuses: StatusManager;
+  backoff: Backoff;
+  host: Pick<Host, "mkdir" | "removeTree">;
+  clock: Clock;
+  events: EventSink;
+  log: Logger;
+  /** Computes a pod's status; pure. */
+  status: (pod: BoundPod, observed: ObservedPod, situation: StatusSituation) => PodStatus;
+  /** Milliseconds left of the pod's active deadline; undefined without one. */
+  deadlineMs: (pod: BoundPod, status: PodStatus | undefined) => number | undefined;
+  /** Why pods without the node's own network cannot start now, or undefined. */
+  networkError: () => string | undefined;
+  /** The node's addresses, which host-network pods have. */
+  nodeIPs: readonly string[];
+  /** `<root>/pods/<uid>`, and the pod's log directory. */
+  podDir: (uid: string) => string;
+  logDir: (pod: BoundPod) => string;
+  /** Removes the legacy links of the pod's containers. */
+  removeLogLinks: (pod: BoundPod, observed: ObservedPod) => Promise<void>;
+  /** Told when a pod has gone for good. */
+  onGone: (uid: string) => void;
+}
+
+/** What the syncer remembers of a pod between passes. */
+interface Memory {
+  startErrors: Map<string, { reason: string; message: string }>;
+  /** The definition that volumes were last brought up to date for. */
+  mountedFor: BoundPod | undefined;
+  volumes: ReadonlyMap<string, MountedVolume>;
+  podIPs: readonly string[];
+  adopted: boolean;
+}
+
+const deadlineExceeded = {
+  reason: "DeadlineExceeded",
+  message: "Pod was active on the node longer than the specified deadline",
+};
+
+/** Brings one pod nearer to what is wanted, step by step (runtime-contract.md section 7). */
+export class AgentPodSyncer implements PodSyncer {
+  readonly #o: PodSyncerOptions;
+  readonly #memory = new Map<string, Memory>();
+
+  constructor(options: PodSyncerOptions) {
+    this.#o = options;
+  }
+
+  #of(uid: string): Memory {
+    let memory = this.#memory.get(uid);
+    if (!memory) {
+      memory = { startErrors: new Map(), mountedFor: undefined, volumes: new Map(), podIPs: [], adopted: false };
+      this.#memory.set(uid, memory);
+    }
+    return memory;
+  }
+
+  /** A new sandbox's addresses are known: probes and status need them before the pass ends. */
+  noteSandbox(pod: BoundPod, ips: readonly string[]): void {
+    this.#of(pod.metadata.uid).podIPs = ips;
+  }
+
+  async sync(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<SyncOutcome> {
+    const { clock, probes } = this.#o;
+    const uid = pod.metadata.uid;
+    const observed = this.#o.pleg.get(uid) ?? unobserved(pod, clock.now());
+    probes.addPod(pod);
+    this.#tellProbes(pod, observed);
+    const actions = this.#decide(pod, observed);
+    const status = this.#publish(pod, observed, { actions });
+    const deadlineMs = this.#o.deadlineMs(pod, status);
+    if (deadlineMs !== undefined && deadlineMs <= 0) return { terminal: deadlineExceeded, failed: deadlineExceeded };
+    if (actions.finished) {
+      return { terminal: actions.killPod ?? { reason: "PodCompleted", message: "all containers have ended" } };
+    }
+    const soon = (...ms: (number | undefined)[]): Pick<SyncOutcome, "againInMs"> => {
+      const known = [...ms, deadlineMs].filter((m) => m !== undefined);
+      return known.length > 0 ? { againInMs: Math.max(1, Math.min(...known)) } : {};
+    };
+    if (!anythingToDo(actions) && this.#of(uid).mountedFor === pod) {
+      return soon(...actions.held.map((h) => h.remainingMs));
+    }
+    return await this.#act(pod, observed, actions, signal, soon);
+  }
+
+  async #act(
+    pod: BoundPod,
+    observed: ObservedPod,
+    actions: PodActions,
+    signal: AbortSignal,
+    soon: (...ms: (number | undefined)[]) => Pick<SyncOutcome, "againInMs">,
+  ): Promise<SyncOutcome> {
+    const { events } = this.#o;
+    const memory = this.#of(pod.metadata.uid);
+    const networkError = pod.spec.hostNetwork ? undefined : this.#o.networkError();
+    if (networkError !== undefined && anythingToDo(actions)) {
+      const message = `network is not ready: ${networkError}`;
+      events.pod({ pod, type: "Warning", reason: "NetworkNotReady", message });
+      return { error: message, ...soon(1000) };
+    }
+    try {
+      await this.#prepare(pod, observed, signal);
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      return { error: this.#failedSync(pod, thrown), ...soon(undefined) };
+    }
+    if (!anythingToDo(actions)) return soon(...actions.held.map((h) => h.remainingMs));
+    let error: string | undefined;
+    let failures: ReadonlyMap<string, { reason: string; message: string }> = new Map();
+    try {
+      const situation: PodSituation = {
+        volumes: memory.volumes,
+        podIPs: this.#podIPs(pod, observed),
+        status: this.#o.statuses.get(pod.metadata.uid),
+      };
+      const result = await this.#o.runner.apply(pod, observed, actions, { situation, signal });
+      for (const name of result.started) memory.startErrors.delete(name);
+      for (const [name, failure] of result.failures) memory.startErrors.set(name, failure);
+      failures = result.failures;
+      error = result.error;
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      error = this.#failedSync(pod, thrown);
+    }
+    const after = await this.#look(pod, signal);
+    this.#tellProbes(pod, after);
+    const next = this.#decide(pod, after);
+    this.#publish(pod, after, { actions: next });
+    if (error !== undefined) return { error, ...soon(undefined) };
+    if (failures.size > 0) {
+      const images = podContainers(pod).filter((c) => failures.has(c.spec.name)).map((c) => c.spec.image ?? "");
+      const held = images.map((image) => this.#o.images.heldMs(pod.metadata.uid, image)).filter((ms) => ms > 0);
+      const backOff = next.held.map((h) => h.remainingMs);
+      return { error: "containers could not be started", ...soon(...held, ...backOff) };
+    }
+    // What the pass itself brought about may call for more, such as the containers after an init that was quick.
+    if (anythingToDo(next)) return { againInMs: 1 };
+    return soon(...next.held.map((h) => h.remainingMs));
+  }
+
+  /** Group, directories, volumes: what must be there before a container can start. */
+  async #prepare(pod: BoundPod, observed: ObservedPod, signal: AbortSignal): Promise<void> {
+    const { cgroups, host, volumes, log } = this.#o;
+    const uid = pod.metadata.uid;
+    const memory = this.#of(uid);
+    if (!memory.adopted) {
+      const running = observed.containers.some((c) => c.state === "running");
+      if (running && !await cgroups.podExists(pod)) {
+        // Containers outside the pod's group escape its limits; they are stopped before the group is made anew.
+        log.warn("the pod's containers run without its control group; they are restarted in it", { podUid: uid });
+        await this.#o.runner.killPod(pod, observed, {
+          why: { reason: "CgroupMissing", message: "the pod's control group is missing" },
+          podIP: this.#podIPs(pod, observed)[0],
+          signal,
+        });
+      }
+      memory.adopted = true;
+    }
+    await cgroups.ensurePod(pod);
+    await host.mkdir(this.#o.podDir(uid), { mode: 0o750 });
+    memory.volumes = await volumes.mountPod(pod, signal);
+    memory.mountedFor = pod;
+  }
+
+  async terminate(pod: BoundPod, context: TerminateContext): Promise<void> {
+    const { signal, why, graceSeconds, failed } = context;
+    const { pleg, probes, clock } = this.#o;
+    const uid = pod.metadata.uid;
+    probes.stopLivenessAndStartup(uid);
+    // The picture must be newer than whatever the pass that was called off has done.
+    let observed = await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
+    this.#publish(pod, observed, { terminating: true, failed });
+    await this.#o.runner.killPod(pod, observed, {
+      why,
+      podIP: this.#podIPs(pod, observed)[0],
+      signal,
+      graceSeconds,
+    });
+    observed = await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
+    const running = observed.containers.filter((c) => c.state === "running" || c.state === "unknown");
+    if (running.length > 0) {
+      throw new Error(`containers still run after they were stopped: ${running.map((c) => c.name).join(", ")}`);
+    }
+    probes.removePod(uid);
+    this.#publish(pod, observed, { terminating: true, stopped: true, failed });
+  }
+
+  async release(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<void> {
+    const uid = pod.metadata.uid;
+    await this.#o.volumes.unmountPod(uid, signal);
+    await this.#o.cgroups.destroyPod(uid);
+    const memory = this.#of(uid);
+    memory.mountedFor = undefined;
+    memory.volumes = new Map();
+  }
+
+  async purge(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<void> {
+    const { pleg, host, clock } = this.#o;
+    const uid = pod.metadata.uid;
+    const observed = await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
+    const why = { reason: "PodRemoved", message: "nobody wants the pod any more" };
+    await this.#o.removeLogLinks(pod, observed);
+    await this.#o.runner.removePod(pod, observed, why, signal);
+    await host.removeTree(this.#o.podDir(uid));
+    await host.removeTree(this.#o.logDir(pod));
+    await pleg.refresh(uid, signal);
+    this.#memory.delete(uid);
+    this.#o.statuses.remove(uid);
+    this.#o.onGone(uid);
+  }
+
+  #decide(pod: BoundPod, observed: ObservedPod): PodActions {
+    const { clock, probes, backoff } = this.#o;
+    return decide({
+      pod,
+      observed,
+      now: clock.now(),
+      probes: (id) => probes.results(id),
+      backOff: (key, since) => backoff.remaining(key, since),
+    });
+  }
+
+  #publish(pod: BoundPod, observed: ObservedPod, situation: {
+    actions?: PodActions;
+    terminating?: boolean;
+    stopped?: boolean;
+    failed?: { reason: string; message: string } | undefined;
+  }): PodStatus {
+    const uid = pod.metadata.uid;
+    const status = this.#o.status(pod, observed, {
+      previous: this.#o.statuses.get(uid),
+      startErrors: this.#of(uid).startErrors,
+      actions: situation.actions,
+      terminating: situation.terminating ?? false,
+      stopped: situation.stopped ?? false,
+      failed: situation.failed,
+      podIPs: this.#podIPs(pod, observed),
+    });
+    this.#o.statuses.set(pod, status);
+    return status;
+  }
+
+  #podIPs(pod: BoundPod, observed: ObservedPod): readonly string[] {
+    if (pod.spec.hostNetwork) return this.#o.nodeIPs;
+    const sandbox = observed.sandboxes[0];
+    const memory = this.#of(pod.metadata.uid);
+    if (sandbox?.ready && sandbox.ips.length > 0) memory.podIPs = sandbox.ips;
+    return memory.podIPs;
+  }
+
+  #tellProbes(pod: BoundPod, observed: ObservedPod): void {
+    const targets = new Map<string, ProbeTarget>();
+    for (const { spec } of podContainers(pod)) {
+      const container = newest(observed, spec.name);
+      if (!container) continue;
+      const { id, startedAt, state } = container;
+      targets.set(spec.name, { containerId: id, startedAt, running: state === "running" });
+    }
+    this.#o.probes.observe(pod.metadata.uid, this.#podIPs(pod, observed)[0], targets);
+  }
+
+  /** The pod's picture after a pass; the old one when the runtime cannot be asked (the relist will find the rest). */
+  async #look(pod: BoundPod, signal: AbortSignal): Promise<ObservedPod> {
+    const uid = pod.metadata.uid;
+    try {
+      return await this.#o.pleg.refresh(uid, signal) ?? unobserved(pod, this.#o.clock.now());
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      this.#o.log.warn("the pod's state could not be read after a pass", { podUid: uid, error: messageOf(thrown) });
+      return this.#o.pleg.get(uid) ?? unobserved(pod, this.#o.clock.now());
+    }
+  }
+
+  #failedSync(pod: BoundPod, thrown: unknown): string {
+    const message = messageOf(thrown);
+    this.#o.log.error("the pod cannot be brought on", { pod: podFullName(pod), error: message });
+    this.#o.events.pod({ pod, type: "Warning", reason: "FailedSync", message: `error syncing pod: ${message}` });
+    return message;
+  }
+}
+
+/** True when carrying out the actions would change anything. */
+function anythingToDo(actions: PodActions): boolean {
+  return actions.killPod !== undefined || actions.resetContainers !== undefined ||
+    actions.createSandbox !== undefined ||
+    actions.kill.length > 0 || actions.remove.length > 0 || actions.start.length > 0;
+}
