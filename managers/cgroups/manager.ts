@@ -1,0 +1,284 @@
+import type { Clock } from "../../mod/base/clock.ts";
+import { asError, KubeletError, messageOf } from "../../mod/base/errors.ts";
+import type { Host } from "../../mod/base/host.ts";
+import type { Logger } from "../../mod/base/log.ts";
+import type { BoundPod } from "../../mod/kube/types.ts";
+import {
+  type Amounts,
+  cpuShares,
+  hugePageLimits,
+  minCpuShares,
+  podCgroupLimits,
+  type QosClass,
+  qosClass,
+  qosShares,
+} from "../../mod/pod/resources.ts";
+import { GroupTree, type Hierarchies } from "./hierarchies.ts";
+import type { GroupLimits } from "./limits.ts";
+import { type Driver, type GroupName, groupPath, parseRoot, podPart, podUidOf, qosName } from "./names.ts";
+import { Slices } from "./systemd.ts";
+import type { CgroupManager } from "./types.ts";
+
+/** A group that exists already and gets the limits of a reserve (kube-reserved, system-reserved). */
+export interface ReservedGroup {
+  /** What it is for, as errors name it. */
+  readonly purpose: "system reserved" | "kube reserved";
+  /** Its name in the driver's form: a path, or a slice. */
+  readonly cgroup: string;
+  readonly limits: Amounts;
+  /** True for the `-compressible` enforcement: only CPU. */
+  readonly compressibleOnly: boolean;
+}
+
+export interface CgroupManagerOptions {
+  readonly host: Host;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What detectCgroups found. */
+  readonly hierarchies: Hierarchies;
+  readonly driver: Driver;
+  /** Where `kubepods` goes: `/`, or a group that exists with all controllers. */
+  readonly cgroupRoot: string;
+  /** Processes a pod may have; 0 or −1 for no limit of its own. */
+  readonly podPidsLimit: number;
+  readonly cpuCFSQuota: boolean;
+  /** Microseconds. */
+  readonly cpuCFSQuotaPeriod: number;
+  /** The node's `cpu` (milli), `memory` (bytes), `pids`, `hugepages-<size>`. */
+  readonly nodeCapacity: Amounts;
+  /** kubeReserved and systemReserved summed; without the eviction reserve. */
+  readonly reserved?: Amounts;
+  /** True when enforceNodeAllocatable has `pods`: the kubepods group gets capacity − reserved, else capacity. */
+  readonly enforcePods: boolean;
+  readonly reservedGroups?: readonly ReservedGroup[];
+  /** All CPUs as a list (`0-3`) when the CPU manager's policy is none. */
+  readonly allCpus?: string;
+  /** Huge page sizes of the node in the kernel's words (`2MB`). */
+  readonly hugePageSizes?: readonly string[];
+  /** True for a pod that owns exclusive CPUs: it gets no CFS quota. */
+  readonly hasExclusiveCpus?: (pod: BoundPod) => boolean;
+}
+
+const classes: readonly QosClass[] = ["BestEffort", "Burstable", "Guaranteed"];
+/** Rounds of killing before a pod's group counts as stuck, and milliseconds between two. */
+const killRounds = 5;
+const killPause = 100;
+/** Huge page "limit" of the QoS groups: none. */
+const unbounded = 2n ** 62n;
+
+/** Pods' control groups on cgroup v1 or v2, made directly or through systemd (runtime-contract.md section 6). */
+export function createCgroupManager(options: CgroupManagerOptions): CgroupManager {
+  return new Manager(options);
+}
+
+class Manager implements CgroupManager {
+  readonly version: 1 | 2;
+  readonly driver: Driver;
+  readonly #options: CgroupManagerOptions;
+  readonly #tree: GroupTree;
+  readonly #slices: Slices | undefined;
+  readonly #base: GroupName;
+  readonly #kubepods: GroupName;
+
+  constructor(options: CgroupManagerOptions) {
+    this.#options = options;
+    this.driver = options.driver;
+    this.version = options.hierarchies.version;
+    this.#tree = new GroupTree(options);
+    this.#slices = options.driver === "systemd" ? new Slices({ ...options, version: this.version }) : undefined;
+    this.#base = parseRoot(options.cgroupRoot);
+    this.#kubepods = [...this.#base, "kubepods"];
+  }
+
+  #path(name: GroupName): string {
+    return groupPath(name, this.driver);
+  }
+
+  async setUpNode(): Promise<void> {
+    const { reservedGroups = [], hugePageSizes = [], log } = this.#options;
+    await this.#checkRoot();
+    for (const name of ["pids", ...hugePageSizes.length > 0 ? ["hugetlb"] : []]) {
+      if (!this.#tree.roots.has(name)) {
+        log.warn(`cgroup controller ${name} is not available: its limits are not enforced`, { controller: name });
+      }
+    }
+    const kubepods = this.#path(this.#kubepods);
+    await this.#make(kubepods);
+    const huge = Object.fromEntries(hugePageSizes.map((size) => [size, unbounded]));
+    for (const qos of ["Burstable", "BestEffort"] as const) {
+      const path = this.#path(qosName(this.#kubepods, qos));
+      const fresh = (await this.#tree.missing(path)).length > 0;
+      if (fresh) await this.#make(path);
+      // A group that a former life of the agent made keeps its shares until updateQos knows the pods.
+      const shares = qos === "BestEffort" || fresh ? { cpuShares: minCpuShares } : {};
+      await this.#apply(path, { ...shares, hugepages: huge });
+    }
+    // Last: it fails while pods use more than the node now allows, and then is tried again by the caller.
+    try {
+      await this.#apply(kubepods, this.#nodeLimits());
+    } catch (thrown) {
+      throw new KubeletError(
+        "Cgroup",
+        `Failed to update Node Allocatable Limits ${JSON.stringify(kubepods)}: ${messageOf(thrown)}`,
+        {
+          cause: thrown,
+        },
+      );
+    }
+    for (const group of reservedGroups) await this.#enforceReserved(group);
+  }
+
+  async #checkRoot(): Promise<void> {
+    if (this.#base.length === 0) return;
+    const path = this.#path(this.#base);
+    const missing = await this.#tree.missing(path);
+    if (missing.length > 0) {
+      throw new KubeletError(
+        "Cgroup",
+        `cgroupRoot ${this.#options.cgroupRoot} (${path}) must exist with all controllers; it lacks ` +
+          `${missing.join(", ")}: create it, or set cgroupRoot to /`,
+      );
+    }
+  }
+
+  #nodeLimits(): GroupLimits {
+    const { nodeCapacity, reserved = {}, enforcePods, allCpus, hugePageSizes = [] } = this.#options;
+    const amounts: Amounts = {};
+    for (const [name, all] of Object.entries(nodeCapacity)) {
+      const left = enforcePods ? all - (Object.hasOwn(reserved, name) ? reserved[name] ?? 0n : 0n) : all;
+      amounts[name] = left < 0n ? 0n : left;
+    }
+    return {
+      ...limitsOf(amounts, hugePageSizes),
+      ...(allCpus === undefined ? {} : { cpus: allCpus }),
+    };
+  }
+
+  async #enforceReserved({ purpose, cgroup, limits, compressibleOnly }: ReservedGroup): Promise<void> {
+    const name = this.driver === "systemd"
+      ? cgroup.split("/").at(-1)?.replace(/\.slice$/, "").split("-").map((p) => p.replaceAll("_", "-")) ?? []
+      : parseRoot(cgroup.startsWith("/") ? cgroup : `/${cgroup}`);
+    const path = this.#path(name);
+    try {
+      const missing = await this.#tree.missing(path);
+      if (missing.length > 0) throw new Error(`it must exist; missing: ${missing.join(", ")}`);
+      const all = limitsOf(limits, this.#options.hugePageSizes ?? []);
+      await this.#apply(path, compressibleOnly ? { ...(all.cpuShares ? { cpuShares: all.cpuShares } : {}) } : all);
+    } catch (thrown) {
+      throw new KubeletError(
+        "Cgroup",
+        `Failed to enforce ${purpose} limits on cgroup ${JSON.stringify(cgroup)}: ${messageOf(thrown)}`,
+        { cause: thrown },
+      );
+    }
+  }
+
+  parentOf(pod: BoundPod): string {
+    return this.#path([...qosName(this.#kubepods, qosClass(pod)), podPart(pod.metadata.uid)]);
+  }
+
+  async ensurePod(pod: BoundPod): Promise<void> {
+    const { cpuCFSQuota, cpuCFSQuotaPeriod, podPidsLimit, hugePageSizes, hasExclusiveCpus } = this.#options;
+    const path = this.parentOf(pod);
+    const limits = podCgroupLimits(pod, {
+      cpuCfsQuota: cpuCFSQuota && !hasExclusiveCpus?.(pod),
+      cpuPeriodUs: cpuCFSQuotaPeriod,
+      podPidsLimit,
+      ...(hugePageSizes ? { hugePageSizes } : {}),
+    });
+    if ((await this.#tree.missing(path)).length > 0) await this.#make(path);
+    await this.#apply(path, limits);
+  }
+
+  async podExists(pod: BoundPod): Promise<boolean> {
+    return (await this.#tree.missing(this.parentOf(pod))).length === 0;
+  }
+
+  async destroyPod(podUid: string): Promise<void> {
+    const part = podPart(podUid);
+    for (const qos of classes) {
+      const path = this.#path([...qosName(this.#kubepods, qos), part]);
+      if (!await this.#tree.anywhere(path)) continue;
+      await this.#killAll(path, podUid);
+      await this.#slices?.stop(path);
+      await this.#tree.remove(path);
+    }
+  }
+
+  async #killAll(path: string, podUid: string): Promise<void> {
+    const { host, clock, log } = this.#options;
+    let failures: Error[] = [];
+    for (let round = 0; round < killRounds; round++) {
+      const pids = await this.#tree.pids(path);
+      if (pids.length === 0) return;
+      failures = [];
+      for (const pid of pids) {
+        try {
+          host.kill(pid, "SIGKILL");
+        } catch (thrown) {
+          failures.push(asError(thrown));
+        }
+      }
+      log.detail(3, "killed what was left in a pod's cgroup", { podUid, cgroup: path, pids, round });
+      await clock.sleep(killPause);
+    }
+    const left = await this.#tree.pids(path);
+    if (left.length === 0) return;
+    throw new KubeletError(
+      "Cgroup",
+      `cgroup ${path}: processes ${left.slice(0, 10).join(", ")} survived ${killRounds} rounds of SIGKILL ` +
+        `(they wait in the kernel, most often for a disk or a network file system)`,
+      { cause: failures[0] },
+    );
+  }
+
+  async podsWithGroups(): Promise<string[]> {
+    const uids = new Set<string>();
+    for (const qos of classes) {
+      const name = qosName(this.#kubepods, qos);
+      for (const directory of await this.#tree.children(this.#path(name))) {
+        const uid = podUidOf(directory, name, this.driver);
+        if (uid !== undefined) uids.add(uid);
+      }
+    }
+    return [...uids].sort();
+  }
+
+  async updateQos(pods: readonly BoundPod[]): Promise<void> {
+    const shares = qosShares(pods);
+    await this.#apply(this.#path(qosName(this.#kubepods, "Burstable")), { cpuShares: shares.burstable });
+    await this.#apply(this.#path(qosName(this.#kubepods, "BestEffort")), { cpuShares: shares.besteffort });
+  }
+
+  async #make(path: string): Promise<void> {
+    await this.#slices?.start(path, () => this.#tree.anywhere(path));
+    await this.#tree.make(path);
+    const missing = await this.#tree.missing(path);
+    if (missing.length > 0) {
+      throw new KubeletError(
+        "Cgroup",
+        `cgroup ${path} lacks the controllers ${missing.join(", ")} after it was made: ` +
+          `enable them in cgroup.subtree_control of the groups above`,
+      );
+    }
+  }
+
+  async #apply(path: string, limits: GroupLimits): Promise<void> {
+    await this.#slices?.set(path, limits);
+    await this.#tree.apply(path, limits);
+  }
+}
+
+/** Limits of a group that holds these amounts. */
+function limitsOf(amounts: Amounts, hugePageSizes: readonly string[]): GroupLimits {
+  const has = (name: string) => Object.hasOwn(amounts, name) ? amounts[name] : undefined;
+  const cpu = has("cpu");
+  const memory = has("memory");
+  const pids = has("pids");
+  return {
+    ...(cpu === undefined ? {} : { cpuShares: cpuShares(cpu) }),
+    ...(memory === undefined ? {} : { memoryLimit: memory }),
+    ...(pids === undefined ? {} : { pidsLimit: Number(pids) }),
+    hugepages: hugePageLimits(amounts, hugePageSizes),
+  };
+}
