@@ -1,0 +1,83 @@
+import {
+  formatQuantity,
+  milliQuantityOf,
+  milliValueBig,
+  parseQuantity,
+  quantityOf,
+  valueBig,
+} from "../../mod/kube/quantity.ts";
+
+/** What the machine has. Bytes, whole CPUs. */
+export interface MachineCapacity {
+  readonly memory: number;
+  readonly cpus: number;
+  /** Bytes of the file system that the root directory is on. */
+  readonly ephemeralStorage: number;
+}
+
+/** What the configuration takes away. Quantities by resource; eviction values may be percentages. */
+export interface Reservations {
+  readonly systemReserved: Readonly<Record<string, string>>;
+  readonly kubeReserved: Readonly<Record<string, string>>;
+  readonly evictionHard: Readonly<Record<string, string>>;
+  readonly maxPods: number;
+  readonly podsPerCore: number;
+}
+
+/** Which hard eviction signal counts against which resource (runtime-contract.md section 19). */
+const signalOf: Readonly<Record<string, string>> = {
+  memory: "memory.available",
+  "ephemeral-storage": "nodefs.available",
+};
+
+function evictionAmount(value: string | undefined, capacity: bigint): bigint {
+  if (value === undefined) return 0n;
+  if (value.endsWith("%")) {
+    const percent = Number(value.slice(0, -1));
+    return Number.isFinite(percent) ? BigInt(Math.floor(Number(capacity) * percent / 100)) : 0n;
+  }
+  return valueBig(parseQuantity(value));
+}
+
+/** The node's capacity as quantities by resource. */
+export function nodeCapacity(
+  machine: MachineCapacity,
+  config: Pick<Reservations, "maxPods" | "podsPerCore">,
+): Record<string, string> {
+  const perCore = config.podsPerCore > 0 ? machine.cpus * config.podsPerCore : config.maxPods;
+  return {
+    cpu: formatQuantity(quantityOf(machine.cpus)),
+    "ephemeral-storage": formatQuantity(quantityOf(machine.ephemeralStorage, "BinarySI")),
+    memory: formatQuantity(quantityOf(machine.memory, "BinarySI")),
+    pods: String(Math.min(perCore, config.maxPods)),
+  };
+}
+
+/**
+ * What pods may have: capacity less system and kube reservations and the hard eviction thresholds, never below zero;
+ * the number of pods is not reduced (runtime-contract.md section 19).
+ */
+export function nodeAllocatable(machine: MachineCapacity, config: Reservations): Record<string, string> {
+  const capacity = nodeCapacity(machine, config);
+  const result: Record<string, string> = {};
+  for (const [resource, text] of Object.entries(capacity)) {
+    if (resource === "pods") {
+      result[resource] = text;
+      continue;
+    }
+    const reserved = [config.systemReserved[resource], config.kubeReserved[resource]].filter((r) => r !== undefined);
+    if (resource === "cpu") {
+      const left = reserved.reduce(
+        (sum, r) => sum - milliValueBig(parseQuantity(r)),
+        milliValueBig(parseQuantity(text)),
+      );
+      result[resource] = formatQuantity(milliQuantityOf(left < 0n ? 0n : left));
+      continue;
+    }
+    const whole = valueBig(parseQuantity(text));
+    const kept = evictionAmount(config.evictionHard[signalOf[resource] ?? ""], whole);
+    const left = reserved.reduce((sum, r) => sum - valueBig(parseQuantity(r)), whole - kept);
+    result[resource] = formatQuantity(quantityOf(left < 0n ? 0n : left, "BinarySI"));
+  }
+  return result;
+}

@@ -1,0 +1,26 @@
+import assert from "@assert";
+import { nodeAllocatable, nodeCapacity } from "./allocatable.ts";
+
+const machine = { memory: 8 * 2 ** 30, cpus: 4, ephemeralStorage: 100 * 2 ** 30 };
+const none = { systemReserved: {}, kubeReserved: {}, evictionHard: {}, maxPods: 110, podsPerCore: 0 };
+
+Deno.test("capacity is what the machine has", () => {
+  assert.deepEqual(nodeCapacity(machine, none), { cpu: "4", memory: "8Gi", "ephemeral-storage": "100Gi", pods: "110" });
+  assert.equal(nodeCapacity(machine, { maxPods: 110, podsPerCore: 10 }).pods, "40");
+  assert.equal(nodeCapacity(machine, { maxPods: 30, podsPerCore: 10 }).pods, "30");
+});
+
+Deno.test("allocatable is capacity less both reservations and the hard thresholds", () => {
+  const got = nodeAllocatable(machine, {
+    ...none,
+    systemReserved: { cpu: "500m", memory: "1Gi" },
+    kubeReserved: { cpu: "250m", memory: "512Mi", "ephemeral-storage": "1Gi" },
+    evictionHard: { "memory.available": "512Mi", "nodefs.available": "10%", "pid.available": "10%" },
+  });
+  assert.deepEqual(got, { cpu: "3250m", memory: "6Gi", "ephemeral-storage": "89Gi", pods: "110" });
+});
+
+Deno.test("what is reserved beyond the capacity leaves nothing, not less", () => {
+  const got = nodeAllocatable(machine, { ...none, systemReserved: { cpu: "9", memory: "9Gi" } });
+  assert.deepEqual([got.cpu, got.memory], ["0", "0"]);
+});
