@@ -13,6 +13,27 @@ export async function cgroupRoots(): Promise<string[]> {
 }
 
 /**
+ * Makes a control group in every hierarchy. With version 1 a new cpuset has no processors until it is given its
+ * parent's; with version 2 the controllers are switched on for the children. `path` has one part, such as /denolet-dev.
+ */
+export async function makeCgroup(path: string): Promise<void> {
+  if (!/^\/[^/]+$/.test(path)) throw new Error(`control group ${path}: give one name after a slash`);
+  for (const root of await cgroupRoots()) {
+    const directory = `${root}${path}`;
+    await Deno.mkdir(directory, { recursive: true });
+    for (const file of ["cpuset.cpus", "cpuset.mems"]) {
+      const given = (await unlessMissing(Deno.readTextFile(`${root}/${file}`)))?.trim();
+      const own = (await unlessMissing(Deno.readTextFile(`${directory}/${file}`)))?.trim();
+      if (given && own === "") await Deno.writeTextFile(`${directory}/${file}`, given, { create: false });
+    }
+    const controllers = await unlessMissing(Deno.readTextFile(`${directory}/cgroup.controllers`)) ?? "";
+    for (const name of controllers.split(/\s+/).filter((word) => word !== "")) {
+      await Deno.writeTextFile(`${directory}/cgroup.subtree_control`, `+${name}`, { create: false });
+    }
+  }
+}
+
+/**
  * Removes a control group and those below it, in every hierarchy. `path` starts with a slash and is not the root.
  * One that still has processes stays, and is returned.
  */

@@ -1,7 +1,7 @@
 import { messageOf } from "../../mod/base/errors.ts";
 import { RuntimeService } from "../../cri/gen/runtime_pb.ts";
 import { run } from "../lib/command.ts";
-import { writeWhole } from "../lib/files.ts";
+import { namesIn, unlessMissing, writeWhole } from "../lib/files.ts";
 import { GiveUp, waitFor } from "../lib/wait.ts";
 import { BareCri } from "./bare_cri.ts";
 import { cleanContainerd } from "./containerd_clean.ts";
@@ -29,17 +29,40 @@ export interface ContainerdOptions extends Partial<Omit<Layout, "name">> {
   readonly log?: (line: string) => void;
 }
 
-/** The directories, bridge and subnet that follow from the options. */
-export function layoutOf(options: ContainerdOptions): Layout {
+/** The directories, bridge and subnet that follow from the options; `used` are subnets that others have. */
+export function layoutOf(options: ContainerdOptions, used: ReadonlySet<string> = new Set()): Layout {
   const number = [...options.name].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7);
   return {
     name: options.name,
-    root: options.root ?? `/var/lib/denolet-node-${options.name}`,
+    root: options.root ?? `/var/lib/denolet-node.${options.name}`,
     run: options.run ?? `/run/denolet-${options.name}`,
     bridge: options.bridge ?? `dl${number.toString(36)}`,
-    // 10.96.0.0/12 and below are what others use: a /20 of 10.112.0.0/12 each
-    subnet: options.subnet ?? `10.${112 + number % 16}.${((number >>> 4) % 16) * 16}.0/20`,
+    subnet: options.subnet ?? freeSubnet(number, used),
   };
+}
+
+/** One of the 256 /20 networks of 10.112.0.0/12, which is not what others use by habit. */
+function freeSubnet(start: number, used: ReadonlySet<string>): string {
+  for (let i = 0; i < 256; i++) {
+    const at = (start + i) % 256;
+    const subnet = `10.${112 + (at >>> 4)}.${(at % 16) * 16}.0/20`;
+    if (!used.has(subnet)) return subnet;
+  }
+  throw new Error("private containerd: all subnets of 10.112.0.0/12 are taken; give one");
+}
+
+/** Subnets in the network configurations of the other private runtimes. */
+async function usedSubnets(name: string): Promise<Set<string>> {
+  const used = new Set<string>();
+  for (
+    const directory of (await namesIn("/run")).filter((one) => one.startsWith("denolet-") && one !== `denolet-${name}`)
+  ) {
+    for (const file of await namesIn(`/run/${directory}/net.d`)) {
+      const text = await unlessMissing(Deno.readTextFile(`/run/${directory}/net.d/${file}`)) ?? "";
+      for (const [, subnet] of text.matchAll(/"subnet":"([^"]+)"/g)) used.add(subnet ?? "");
+    }
+  }
+  return used;
 }
 
 /**
@@ -48,7 +71,7 @@ export function layoutOf(options: ContainerdOptions): Layout {
  * Throws with the end of containerd's log when it does not come up; nothing is left then.
  */
 export async function startContainerd(options: ContainerdOptions): Promise<Containerd> {
-  const layout = layoutOf(options);
+  const layout = layoutOf(options, await usedSubnets(options.name));
   checkLayout(layout);
   await cleanContainerd(layout);
   const paths = pathsOf(layout);

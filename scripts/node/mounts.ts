@@ -13,6 +13,8 @@ export function mountsBelow(mountinfo: string, directory: string): string[] {
 export async function unmountBelow(directory: string): Promise<void> {
   const below = async () => mountsBelow(await Deno.readTextFile("/proc/self/mountinfo"), directory);
   for (const path of await below()) {
+    // a bind of a shared tree (the host's cgroup hierarchies) would hand the unmounting on to the original
+    await attempt(["mount", "--make-rslave", path]);
     if ((await attempt(["umount", path])).code !== 0) await attempt(["umount", "-l", path]);
   }
   const left = await below();

@@ -1,0 +1,169 @@
+import { messageOf } from "../mod/base/errors.ts";
+import { systemClock } from "../mod/base/clock.ts";
+import { type DevOptions, devOptions, usage, UsageError } from "./dev_options.ts";
+import { exists, namesIn, remove, repository } from "./lib/files.ts";
+import { complain, print, printRaw } from "./lib/print.ts";
+import { table } from "./lib/table.ts";
+import { AgentNode, agentPaths, cleanAgent } from "./node/agent_node.ts";
+import { Containerd, startContainerd } from "./node/containerd.ts";
+import { ensureContainerd2 } from "./node/containerd2.ts";
+import { ensureInstalled } from "./node/install.ts";
+import { podHeader, podRows } from "./node/pods.ts";
+
+/** Where the examples' hostPath volumes lie; ours to remove, unlike what other manifests name. */
+const exampleLeavings = ["/tmp/denolet-example", "/tmp/denolet-example-file"];
+
+const step = (line: string) => print(`dev: ${line}`);
+
+/** Undone in reverse order, each whatever became of the others. */
+async function undo(steps: readonly (() => Promise<void>)[]): Promise<boolean> {
+  let good = true;
+  for (const one of [...steps].reverse()) {
+    try {
+      await one();
+    } catch (thrown) {
+      good = false;
+      complain(`dev: ${messageOf(thrown)}`);
+    }
+  }
+  return good;
+}
+
+/** Runs the dev node until the signal aborts, or, with `once`, until the pods are done. Returns the exit code. */
+async function dev(options: DevOptions, signal: AbortSignal): Promise<number> {
+  const { name, root } = options;
+  await ensureInstalled({ log: step });
+  if (Deno.uid() !== 0) throw new UsageError("containers, mounts and control groups need root: run this as root");
+  if (!await exists(options.manifests)) throw new UsageError(`--manifests ${options.manifests}: no such directory`);
+  const binDir = options.containerd === "v2" ? await ensureContainerd2({ log: step }) : "/usr/bin";
+  const steps: (() => Promise<void>)[] = [];
+  let code = 0;
+  let failure: unknown;
+  try {
+    await refuseForeign(root);
+    // an agent that an earlier run left would fight for the pods; its containerd is cleaned up by startContainerd
+    await cleanAgent(agentPaths(name, `${root}/agent`));
+    steps.push(() => removeOwn(root));
+    const containerd = await startContainerd({
+      name,
+      version: options.containerd,
+      binDir,
+      root: `${root}/containerd`,
+      masquerade: true,
+      log: step,
+    });
+    steps.push(() => containerd.stop());
+    if (signal.aborted) return 130;
+    step(`imported ${(await containerd.importImages()).join(", ")}`);
+    const agent = await AgentNode.prepare({
+      name,
+      containerd,
+      manifests: options.manifests,
+      root: `${root}/agent`,
+      flags: options.flags,
+      log: step,
+    });
+    // the agent's directories can go only when no container uses them any more
+    steps.splice(1, 0, () => agent.clean());
+    steps.push(async () => {
+      if (!await agent.stop()) throw new Error("the agent did not end all pods in time; they are ended without it");
+    });
+    if (signal.aborted) return 130;
+    agent.start(options.once ? ["--runonce"] : [], { show: options.once });
+    code = options.once ? await once(agent, signal) : await watch(agent, containerd, signal);
+  } catch (thrown) {
+    failure = thrown;
+    code = 1;
+  } finally {
+    if (failure !== undefined) complain(`dev: ${messageOf(failure)}`);
+    if (options.keep && failure === undefined) {
+      step(`kept: ${root}; run again with --name ${name} to replace it`);
+    } else if (steps.length > 0) {
+      step("ending the pods and removing everything");
+      if (!await undo(steps)) code ||= 1;
+      else step("nothing left");
+    }
+  }
+  return code;
+}
+
+async function refuseForeign(root: string): Promise<void> {
+  const known = new Set(["agent", "containerd"]);
+  const foreign = (await namesIn(root)).filter((name) => !known.has(name));
+  if (foreign.length > 0) {
+    throw new UsageError(`--root ${root}: holds ${foreign[0]}, which is not ours; choose another`);
+  }
+}
+
+async function removeOwn(root: string): Promise<void> {
+  if ((await namesIn(root)).length === 0) await remove(root);
+}
+
+/** The agent ends by itself and has printed its table; its pods go on running. */
+async function once(agent: AgentNode, signal: AbortSignal): Promise<number> {
+  const stop = () => void agent.kill();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    const code = await agent.exited();
+    if (code !== 0) complain(`dev: the agent ended with exit code ${code}; end of its log:\n${await agent.logEnd(25)}`);
+    return signal.aborted ? 130 : code;
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+/** Shows the pods until the signal aborts or the agent ends. */
+async function watch(agent: AgentNode, containerd: Containerd, signal: AbortSignal): Promise<number> {
+  await agent.healthy(60_000);
+  step(`the node is up; runtime ${containerd.endpoint}; Ctrl-C ends it`);
+  const ended = agent.exited().then((code) => ({ code }));
+  const live = Deno.stdout.isTerminal();
+  let shown = "";
+  let lines = 0;
+  while (!signal.aborted) {
+    const now = systemClock.now();
+    const rows = podRows(await agent.pods(), now);
+    const text = table(podHeader, rows, live ? Deno.consoleSize().columns - 1 : Infinity);
+    // off a terminal only what changed is worth a line, and age always changes
+    const key = live ? text : JSON.stringify(rows.map((row) => row.toSpliced(5, 1)));
+    if (key !== shown) {
+      printRaw(`${live && lines > 0 ? `\x1b[${lines}A\x1b[J` : ""}${text}\n${live ? "" : "\n"}`);
+      lines = text.split("\n").length;
+    }
+    shown = key;
+    const over = await Promise.race([ended, systemClock.sleep(1000, signal).then(() => undefined, () => undefined)]);
+    if (over && !signal.aborted) {
+      complain(`dev: the agent ended by itself (exit code ${over.code}); end of its log:\n${await agent.logEnd(25)}`);
+      return over.code || 1;
+    }
+  }
+  return 0;
+}
+
+if (import.meta.main) {
+  const controller = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    Deno.addSignalListener(name, () => {
+      if (!controller.signal.aborted) print("");
+      controller.abort();
+    });
+  }
+  let code: number;
+  try {
+    const options = devOptions(Deno.args, Deno.cwd());
+    if (options.help) {
+      print(usage);
+      code = 0;
+    } else {
+      const before = await Promise.all(exampleLeavings.map(exists));
+      code = await dev(options, controller.signal);
+      if (!options.keep && options.manifests === `${repository}/examples/pods`) {
+        for (const [i, path] of exampleLeavings.entries()) if (!before[i]) await remove(path);
+      }
+    }
+  } catch (thrown) {
+    complain(`dev: ${messageOf(thrown)}`);
+    code = thrown instanceof UsageError ? 2 : 1;
+  }
+  Deno.exit(code);
+}

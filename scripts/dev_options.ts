@@ -1,0 +1,76 @@
+import { parseArgs } from "node:util";
+import { repository } from "./lib/files.ts";
+
+/** What `deno task dev` was asked for. */
+export interface DevOptions {
+  readonly once: boolean;
+  readonly keep: boolean;
+  readonly help: boolean;
+  readonly manifests: string;
+  readonly name: string;
+  readonly containerd: "debian" | "v2";
+  readonly root: string;
+  /** More flags for the agent. */
+  readonly flags: readonly string[];
+}
+
+/** A command line that cannot be used; the message says why. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+export const usage = `deno task dev [OPTIONS] [-- AGENT FLAGS...]
+Runs pods on a private containerd with a private agent; Ctrl-C removes everything again.
+
+  --once             start the pods, wait until each is ready, has run to its end or (annotated
+                     denolet.dev/expect: crashloop) crash loops; print a table; exit 0, or 1 with the reasons
+  --keep             leave everything running at the end; the next run of the same name removes it
+  --manifests DIR    pods to run (default: examples/pods); copied, so that your files stay as they are
+  --containerd V     debian (1.6 of the package, default) or v2 (built once, some minutes)
+  --name NAME        makes several dev nodes differ (default: dev)
+  --root DIR         where everything is kept (default: /var/lib/denolet-NAME)`;
+
+/** Reads the command line. Throws UsageError. `directory`: what relative paths start from. */
+export function devOptions(args: readonly string[], directory: string): DevOptions {
+  let parsed;
+  try {
+    parsed = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        once: { type: "boolean", default: false },
+        keep: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false },
+        manifests: { type: "string", default: `${repository}/examples/pods` },
+        containerd: { type: "string", default: "debian" },
+        name: { type: "string", default: "dev" },
+        root: { type: "string" },
+      },
+    });
+  } catch (thrown) {
+    throw new UsageError(thrown instanceof Error ? thrown.message : String(thrown), { cause: thrown });
+  }
+  const { values, positionals } = parsed;
+  const after = args.indexOf("--");
+  const flags = after < 0 ? [] : args.slice(after + 1);
+  const stray = positionals.slice(0, positionals.length - flags.length);
+  if (stray.length > 0) throw new UsageError(`unknown argument ${stray[0]}; the agent's flags go behind --`);
+  const { containerd, name } = values;
+  if (containerd !== "debian" && containerd !== "v2") {
+    throw new UsageError(`--containerd ${containerd}: must be debian or v2`);
+  }
+  if (!/^[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?$/.test(name)) {
+    throw new UsageError(`--name ${name}: must be 1 to 20 of a-z, 0-9 and '-'`);
+  }
+  const absolute = (path: string) => path.startsWith("/") ? path : `${directory}/${path}`;
+  return {
+    once: values.once,
+    keep: values.keep,
+    help: values.help,
+    manifests: absolute(values.manifests),
+    containerd,
+    name,
+    root: values.root === undefined ? `/var/lib/denolet-${name}` : absolute(values.root).replace(/\/+$/, ""),
+    flags,
+  };
+}
