@@ -22,3 +22,13 @@ export function int64(value: unknown, what: string): bigint {
   if (typeof value === "number" && Number.isSafeInteger(value)) return BigInt(value);
   throw new CreateContainerConfigError(`${what}: ${JSON.stringify(value)?.slice(0, 80)} is not a whole number`);
 }
+
+/** Runs a piece of the configuration's making; what it refuses becomes a CreateContainerConfigError, cause kept. */
+export function asConfigError<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (thrown) {
+    if (!(thrown instanceof KubeletError) || thrown instanceof CreateContainerConfigError) throw thrown;
+    throw new CreateContainerConfigError(thrown.message, { cause: thrown });
+  }
+}
