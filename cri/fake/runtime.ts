@@ -226,7 +226,7 @@ export class FakeRuntime implements RuntimeService, ImageService {
       this.#emit(id, id, event.CONTAINER_CREATED_EVENT);
       this.#emit(id, id, event.CONTAINER_STARTED_EVENT);
       return id;
-    });
+    }, this.#timeoutMs);
   }
 
   stopPodSandbox(id: string, options: MutatingOptions): Promise<void> {

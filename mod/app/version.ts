@@ -1,0 +1,13 @@
+/** The Kubernetes version whose kubelet this agent stands in for; clients and clusters see this one. */
+export const kubernetesVersion = "v1.36.3";
+
+/** What `--version` prints. */
+export const versionLine = `Kubernetes ${kubernetesVersion}`;
+
+/** What `--version=raw` prints: the fields of the version as `/version` would give them. */
+export const rawVersion = JSON.stringify({
+  major: "1",
+  minor: "36",
+  gitVersion: kubernetesVersion,
+  platform: "linux/amd64",
+});
