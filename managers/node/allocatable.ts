@@ -3,6 +3,7 @@ import {
   milliQuantityOf,
   milliValueBig,
   parseQuantity,
+  type Quantity,
   quantityOf,
   valueBig,
 } from "../../mod/kube/quantity.ts";
@@ -15,11 +16,14 @@ export interface MachineCapacity {
   readonly ephemeralStorage: number;
 }
 
-/** What the configuration takes away. Quantities by resource; eviction values may be percentages. */
+/** An amount that is fixed, or a share (0 to 1) of the whole. */
+export type Amount = { readonly quantity: Quantity } | { readonly share: number };
+
+/** What the configuration takes away: reservations by resource, hard eviction thresholds by signal. */
 export interface Reservations {
-  readonly systemReserved: Readonly<Record<string, string>>;
-  readonly kubeReserved: Readonly<Record<string, string>>;
-  readonly evictionHard: Readonly<Record<string, string>>;
+  readonly systemReserved: Readonly<Record<string, Quantity>>;
+  readonly kubeReserved: Readonly<Record<string, Quantity>>;
+  readonly evictionHard: Readonly<Record<string, Amount>>;
   readonly maxPods: number;
   readonly podsPerCore: number;
 }
@@ -30,13 +34,9 @@ const signalOf: Readonly<Record<string, string>> = {
   "ephemeral-storage": "nodefs.available",
 };
 
-function evictionAmount(value: string | undefined, capacity: bigint): bigint {
+function evictionAmount(value: Amount | undefined, capacity: bigint): bigint {
   if (value === undefined) return 0n;
-  if (value.endsWith("%")) {
-    const percent = Number(value.slice(0, -1));
-    return Number.isFinite(percent) ? BigInt(Math.floor(Number(capacity) * percent / 100)) : 0n;
-  }
-  return valueBig(parseQuantity(value));
+  return "share" in value ? BigInt(Math.floor(Number(capacity) * value.share)) : valueBig(value.quantity);
 }
 
 /** The node's capacity as quantities by resource. */
@@ -68,7 +68,7 @@ export function nodeAllocatable(machine: MachineCapacity, config: Reservations):
     const reserved = [config.systemReserved[resource], config.kubeReserved[resource]].filter((r) => r !== undefined);
     if (resource === "cpu") {
       const left = reserved.reduce(
-        (sum, r) => sum - milliValueBig(parseQuantity(r)),
+        (sum, r) => sum - milliValueBig(r),
         milliValueBig(parseQuantity(text)),
       );
       result[resource] = formatQuantity(milliQuantityOf(left < 0n ? 0n : left));
@@ -76,7 +76,7 @@ export function nodeAllocatable(machine: MachineCapacity, config: Reservations):
     }
     const whole = valueBig(parseQuantity(text));
     const kept = evictionAmount(config.evictionHard[signalOf[resource] ?? ""], whole);
-    const left = reserved.reduce((sum, r) => sum - valueBig(parseQuantity(r)), whole - kept);
+    const left = reserved.reduce((sum, r) => sum - valueBig(r), whole - kept);
     result[resource] = formatQuantity(quantityOf(left < 0n ? 0n : left, "BinarySI"));
   }
   return result;

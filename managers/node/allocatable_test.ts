@@ -1,4 +1,5 @@
 import assert from "@assert";
+import { parseQuantity as q } from "../../mod/kube/quantity.ts";
 import { nodeAllocatable, nodeCapacity } from "./allocatable.ts";
 
 const machine = { memory: 8 * 2 ** 30, cpus: 4, ephemeralStorage: 100 * 2 ** 30 };
@@ -13,14 +14,18 @@ Deno.test("capacity is what the machine has", () => {
 Deno.test("allocatable is capacity less both reservations and the hard thresholds", () => {
   const got = nodeAllocatable(machine, {
     ...none,
-    systemReserved: { cpu: "500m", memory: "1Gi" },
-    kubeReserved: { cpu: "250m", memory: "512Mi", "ephemeral-storage": "1Gi" },
-    evictionHard: { "memory.available": "512Mi", "nodefs.available": "10%", "pid.available": "10%" },
+    systemReserved: { cpu: q("500m"), memory: q("1Gi") },
+    kubeReserved: { cpu: q("250m"), memory: q("512Mi"), "ephemeral-storage": q("1Gi") },
+    evictionHard: {
+      "memory.available": { quantity: q("512Mi") },
+      "nodefs.available": { share: 0.1 },
+      "pid.available": { share: 0.1 },
+    },
   });
   assert.deepEqual(got, { cpu: "3250m", memory: "6Gi", "ephemeral-storage": "89Gi", pods: "110" });
 });
 
 Deno.test("what is reserved beyond the capacity leaves nothing, not less", () => {
-  const got = nodeAllocatable(machine, { ...none, systemReserved: { cpu: "9", memory: "9Gi" } });
+  const got = nodeAllocatable(machine, { ...none, systemReserved: { cpu: q("9"), memory: q("9Gi") } });
   assert.deepEqual([got.cpu, got.memory], ["0", "0"]);
 });
