@@ -4,7 +4,7 @@ import { type DevOptions, devOptions, usage, UsageError } from "./dev_options.ts
 import { exists, namesIn, remove, repository } from "./lib/files.ts";
 import { complain, print, printRaw } from "./lib/print.ts";
 import { table } from "./lib/table.ts";
-import { AgentNode, agentPaths, cleanAgent } from "./node/agent_node.ts";
+import { AgentNode, agentPaths, cleanAgent, endAgent } from "./node/agent_node.ts";
 import { Containerd, startContainerd } from "./node/containerd.ts";
 import { ensureContainerd2 } from "./node/containerd2.ts";
 import { ensureInstalled } from "./node/install.ts";
@@ -41,8 +41,8 @@ async function dev(options: DevOptions, signal: AbortSignal): Promise<number> {
   let failure: unknown;
   try {
     await refuseForeign(root);
-    // an agent that an earlier run left would fight for the pods; its containerd is cleaned up by startContainerd
-    await cleanAgent(agentPaths(name, `${root}/agent`));
+    // an agent that an earlier run left would fight for the pods; its directories go when its containers have gone
+    await endAgent(agentPaths(name, `${root}/agent`));
     steps.push(() => removeOwn(root));
     const containerd = await startContainerd({
       name,
@@ -52,6 +52,7 @@ async function dev(options: DevOptions, signal: AbortSignal): Promise<number> {
       masquerade: true,
       log: step,
     });
+    steps.push(() => cleanAgent(agentPaths(name, `${root}/agent`)));
     steps.push(() => containerd.stop());
     if (signal.aborted) return 130;
     step(`imported ${(await containerd.importImages()).join(", ")}`);
@@ -63,8 +64,6 @@ async function dev(options: DevOptions, signal: AbortSignal): Promise<number> {
       flags: options.flags,
       log: step,
     });
-    // the agent's directories can go only when no container uses them any more
-    steps.splice(1, 0, () => agent.clean());
     steps.push(async () => {
       if (!await agent.stop()) throw new Error("the agent did not end all pods in time; they are ended without it");
     });

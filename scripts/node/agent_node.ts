@@ -94,11 +94,19 @@ export function agentPaths(name: string, root: string = `/var/lib/denolet-agent.
   };
 }
 
-/** Removes what an agent of this name left: the process, mounts, control groups, directories. Idempotent. */
-export async function cleanAgent(paths: AgentPaths): Promise<void> {
+/** Ends the process of an agent that an earlier run left. */
+export async function endAgent(paths: AgentPaths): Promise<void> {
   const pid = Number((await readOr(`${paths.run}/agent.pid`, "0")).trim());
   const facts = pid > 1 ? await processFacts(pid) : undefined;
   if (facts?.command.includes(paths.config)) await end(pid, 10_000);
+}
+
+/**
+ * Removes what an agent of this name left: the process, mounts, control groups, directories. Idempotent. Its
+ * containers hold the control groups and mounts: the containerd that ran them is to be cleaned up first.
+ */
+export async function cleanAgent(paths: AgentPaths): Promise<void> {
+  await endAgent(paths);
   await unmountBelow(paths.run);
   await unmountBelow(paths.root);
   const busy = await removeCgroupPatiently(paths.cgroup);
