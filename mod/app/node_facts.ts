@@ -1,0 +1,66 @@
+import { type InterfaceAddress, nodeAddresses } from "../../managers/node/addresses.ts";
+import { type Amount, nodeAllocatable, nodeCapacity } from "../../managers/node/allocatable.ts";
+import type { Host } from "../base/host.ts";
+import type { KubeletConfig } from "./config/kubelet_config.ts";
+
+/** What the agent finds out about its node at start; it does not change while the agent runs. */
+export interface NodeFacts {
+  readonly name: string;
+  /** Primary first; empty when the node has none that is usable. */
+  readonly ips: readonly string[];
+  /** Bytes, whole CPUs. */
+  readonly memory: number;
+  readonly swap: number;
+  readonly cpus: number;
+  readonly capacity: Readonly<Record<string, string>>;
+  readonly allocatable: Readonly<Record<string, string>>;
+  /** Huge page sizes in the runtime's words (`2MB`). */
+  readonly hugePageSizes: readonly string[];
+}
+
+/** The node's name: --hostname-override or the machine's, lower-cased and trimmed (features.md A9). */
+export function nodeName(override: string, hostname: string): string {
+  return (override || hostname).trim().toLowerCase();
+}
+
+/** The hard thresholds of a configuration by signal. */
+export function hardThresholds(config: Pick<KubeletConfig, "evictionThresholds">): Record<string, Amount> {
+  return Object.fromEntries(
+    config.evictionThresholds.filter((t) => t.gracePeriodMs === 0).map((t) => [t.signal, t.value]),
+  );
+}
+
+/** Finds out what the node is. Rejects with code Host when procfs or the root directory's file system cannot be read. */
+export async function nodeFacts(options: {
+  host: Pick<Host, "capacity" | "space" | "readText" | "hostname" | "procRoot">;
+  config: KubeletConfig;
+  rootDir: string;
+  hostnameOverride: string;
+  nodeIp: string;
+  interfaces: () => readonly InterfaceAddress[];
+}): Promise<NodeFacts> {
+  const { host, config, rootDir, nodeIp } = options;
+  const [{ memory, cpus, swap }, space, routes] = await Promise.all([
+    host.capacity(),
+    host.space(rootDir),
+    // A node without IPv4 routes has no such table.
+    host.readText(`${host.procRoot}/net/route`).catch(() => ""),
+  ]);
+  const machine = { memory, cpus, ephemeralStorage: space.total };
+  return {
+    name: nodeName(options.hostnameOverride, host.hostname()),
+    ips: nodeAddresses({ nodeIp, interfaces: options.interfaces(), routes }),
+    memory,
+    swap,
+    cpus,
+    capacity: nodeCapacity(machine, config),
+    allocatable: nodeAllocatable(machine, {
+      systemReserved: config.systemReserved,
+      kubeReserved: config.kubeReserved,
+      evictionHard: hardThresholds(config),
+      maxPods: config.maxPods,
+      podsPerCore: config.podsPerCore,
+    }),
+    hugePageSizes: [],
+  };
+}
