@@ -3,12 +3,13 @@
  * environment the files are written anew with the answers given; read the difference before you keep it.
  */
 import assert from "@assert";
-import { parseScene, play, type SceneCommand } from "./testdata/scene.ts";
+import { parseScene, play } from "./testdata/scene.ts";
 import type { World } from "./testdata/model.ts";
+import { statusCommands } from "./testdata/status_scene.ts";
 
 const folder = new URL("testdata/", import.meta.url);
 const rewrite = Deno.env.get("SCENES_REWRITE") === "1";
-const commands: Record<string, SceneCommand> = {};
+const commands = statusCommands;
 
 /** The scene's text with the answers put in. */
 function withAnswers(text: string, answers: readonly (readonly string[])[]): string {

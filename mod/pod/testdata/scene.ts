@@ -137,7 +137,8 @@ export async function play(
     case "probe": {
       const id = instance().id;
       const seen = Object.fromEntries([...options].map(([k, v]) => [k, v === "ok"]));
-      world.probes.set(id, { ...world.probes.get(id), ...seen });
+      if (options.size === 0) world.probes.delete(id);
+      else world.probes.set(id, { ...world.probes.get(id), ...seen });
       return ["ok"];
     }
     case "image": {
