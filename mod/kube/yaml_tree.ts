@@ -49,7 +49,7 @@ export function parseDocuments(
   const fast = tryJson(text, options);
   if (fast) return [fast];
   const refuse = refuser(options);
-  refuseDeepFlow(text, options);
+  refuseDeepText(text, options);
   const lines = new LineCounter();
   let documents: Document.Parsed[];
   try {
@@ -148,18 +148,21 @@ function counter(options: ParseTextOptions): (depth: number) => void {
   };
 }
 
-/** The YAML parser recurses over `[[[[…`; such a text is refused before it comes near the parser. */
-function refuseDeepFlow(text: string, options: ParseTextOptions): void {
-  const limit = options.limits?.depth ?? textLimits.depth;
-  const run = text.match(/[[{](?:[\s,?:-]*[[{]){100,}/);
-  if (run || longestRun(text, limit * 8)) {
-    throw refuser(options)(`is nested more than ${limit} levels deep`);
-  }
-}
+/** Brackets that may stand open at once, quoted ones counted: beyond it, the YAML parser would only burn time. */
+const openBrackets = 2000;
 
-/** True when some line opens more than `limit` compact levels (`- - - -`, `? ? ?`) or is indented for them. */
-function longestRun(text: string, limit: number): boolean {
-  return new RegExp(`^[ ]*(?:[-?][ \\t]+){${Math.ceil(limit / 8)},}`, "m").test(text);
+/** The YAML parser recurses over `[[[[…` and `- - - -…`; such a text is refused before it comes near the parser. */
+function refuseDeepText(text: string, options: ParseTextOptions): void {
+  let open = 0;
+  let deepest = 0;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === 0x5b || c === 0x7b) deepest = Math.max(deepest, ++open);
+    else if ((c === 0x5d || c === 0x7d) && open > 0) open--;
+  }
+  if (deepest > openBrackets || /^[ ]*(?:[-?][ \t]+){100}/m.test(text)) {
+    throw refuser(options)(`is nested more than ${options.limits?.depth ?? textLimits.depth} levels deep`);
+  }
 }
 
 function isEmptyScalar(node: YamlNode): boolean {
