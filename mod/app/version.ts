@@ -9,5 +9,5 @@ export const rawVersion = JSON.stringify({
   major: "1",
   minor: "36",
   gitVersion: kubernetesVersion,
-  platform: "linux/amd64",
+  platform: `linux/${Deno.build.arch === "aarch64" ? "arm64" : "amd64"}`,
 });

@@ -2,7 +2,7 @@ import { parseDurationNanos } from "../../base/duration.ts";
 import { resolveGates } from "./feature_gates.ts";
 import type { FieldSpec } from "./field_spec.ts";
 import { allFields } from "./fields.ts";
-import { getPath, isObject, type Json, type JsonObject, setPath } from "./json.ts";
+import { getPath, isObject, type Json, type JsonObject, setKey, setPath } from "./json.ts";
 
 /** Hard eviction thresholds of a configuration file that sets none (contract config.md section 1). */
 export const defaultEvictionHard: Readonly<Record<string, string>> = {
@@ -27,12 +27,10 @@ function isZero(value: unknown, field: FieldSpec): boolean {
   return value === "" || value === 0 || value === false;
 }
 
-function gatesOf(config: JsonObject): (name: string) => boolean {
+function gatesOf(config: JsonObject, flagGates: Json | undefined): (name: string) => boolean {
   const settings: Record<string, boolean> = {};
-  if (isObject(config.featureGates)) {
-    for (const [name, on] of Object.entries(config.featureGates)) {
-      if (typeof on === "boolean") Object.defineProperty(settings, name, { value: on, enumerable: true });
-    }
+  for (const gates of [config.featureGates, flagGates]) {
+    for (const [name, on] of isObject(gates) ? Object.entries(gates) : []) setKey(settings, name, on === true);
   }
   const { gates } = resolveGates(settings); // problems are reported by validation
   return (name) => gates.enabled(name);
@@ -40,10 +38,11 @@ function gatesOf(config: JsonObject): (name: string) => boolean {
 
 /**
  * Sets every field that is unset to its default, in place (contract config.md section 2): a zero duration, and a zero
- * of a field that cannot tell zero from unset, count as unset.
+ * of a field that cannot tell zero from unset, count as unset. Some defaults hang on gates, so those of the command line
+ * come along although flags are applied later.
  */
-export function setDefaults(config: JsonObject): void {
-  const enabled = gatesOf(config);
+export function setDefaults(config: JsonObject, flagGates?: Json): void {
+  const enabled = gatesOf(config, flagGates);
   const updateWasSet = isSet(config, "nodeStatusUpdateFrequency");
   if (!isSet(config, "nodeStatusReportFrequency") && updateWasSet) {
     setPath(config, "nodeStatusReportFrequency", getPath(config, "nodeStatusUpdateFrequency"));

@@ -64,17 +64,19 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { flags } = parsed;
   const absolute = (path: string) => options.cwd === undefined ? path : posix.resolve(options.cwd, path);
 
+  const flagGates = parsed.values.get("feature-gates");
   let config: JsonObject = {};
   if (flags.config === "") {
-    setDefaults(config);
+    setDefaults(config, flagGates);
     setLegacyDefaults(config);
     applyFieldFlags(config, parsed);
   } else {
     const path = absolute(flags.config);
     const file = await readConfigFile(host, path, { dropIn: false });
     files.push(file);
-    config = file.value;
-    setDefaults(config);
+    const copy = mergePatch({}, file.value); // the file's own stays as it was read, to tell what it set
+    config = isObject(copy) ? copy : {};
+    setDefaults(config, flagGates);
     resolvePaths(config, posix.dirname(path));
     setEvictionDefaults(config);
   }
@@ -88,7 +90,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
       merged = mergePatch(merged, file.value);
     }
     config = isObject(merged) ? merged : {};
-    setDefaults(config);
+    setDefaults(config, flagGates);
   }
   applyFieldFlags(config, parsed);
   for (const file of files) warnings.push(...file.warnings);

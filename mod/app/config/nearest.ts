@@ -37,3 +37,9 @@ export function didYouMean(word: string, known: Iterable<string>, prefix = ""): 
   const names = nearest(word, known);
   return names.length === 0 ? "" : `; did you mean ${names.map((name) => prefix + name).join(", ")}?`;
 }
+
+/** `a, b or c`. */
+export function listOr(words: readonly string[]): string {
+  const last = words.at(-1) ?? "";
+  return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} or ${last}`;
+}

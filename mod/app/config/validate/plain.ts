@@ -1,5 +1,6 @@
 import { isIpAddress } from "../flag_value.ts";
 import { getPath } from "../json.ts";
+import { listOr } from "../nearest.ts";
 import type { Context } from "./context.ts";
 
 const MAX_INT32 = 2 ** 31 - 1;
@@ -67,7 +68,7 @@ export function checkPlain(context: Context): void {
     const value = getPath(context.written, path) ?? "";
     if (typeof value !== "string" || allowed.includes(value)) continue;
     const named = allowed.filter((word) => word !== "");
-    context.refuse(path, `must be ${named.join(", ")}${allowed.includes("") ? " or left out" : ""}`);
+    context.refuse(path, `must be ${listOr(named)}${allowed.includes("") ? ", or be left out" : ""}`);
   }
   for (const path of ["address", "healthzBindAddress"] as const) {
     if (!isIpAddress(context.config[path])) context.refuse(path, "must be an IP address");

@@ -1,3 +1,4 @@
+import { listOr } from "../nearest.ts";
 import type { Context } from "./context.ts";
 
 const policies = ["NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"];
@@ -36,7 +37,7 @@ export function checkRuntime(context: Context): void {
     return;
   }
   if (!policies.includes(policy)) {
-    context.refuse("imagePullCredentialsVerificationPolicy", `must be ${policies.join(", ")}`);
+    context.refuse("imagePullCredentialsVerificationPolicy", `must be ${listOr(policies)}`);
   }
   if (allowlist.length > 0 && policy !== "NeverVerifyAllowlistedImages") {
     context.refuse(
