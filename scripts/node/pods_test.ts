@@ -1,0 +1,47 @@
+import assert from "@assert";
+import { age, podRows, type SeenContainer, type SeenPod } from "./pods.ts";
+
+function pod(containers: Partial<SeenContainer>[], more: Partial<SeenPod> = {}): SeenPod {
+  const base = { id: "c", restarts: 0, exitCode: undefined, reason: "" };
+  return {
+    namespace: "default",
+    name: "p",
+    uid: "u",
+    sandbox: "s",
+    ready: true,
+    ip: "10.1.2.3",
+    createdAt: 1_000_000_000n,
+    containers: containers.map((one, i) => ({ ...base, name: `c${i}`, state: "running", ...one })),
+    labels: {},
+    annotations: {},
+    ...more,
+  };
+}
+
+Deno.test("pods: a row tells what the pod does", () => {
+  const table: [SeenPod, string[]][] = [
+    [pod([{}]), ["1/1", "Running", "0", "10.1.2.3"]],
+    [pod([{}, { state: "exited", exitCode: 0, restarts: 2 }]), ["1/2", "Running", "2", "10.1.2.3"]],
+    [pod([{ state: "exited", exitCode: 3, reason: "Error" }]), ["0/1", "c0: Error (exit code 3)", "0", "10.1.2.3"]],
+    [pod([{}, { state: "exited", exitCode: 137, reason: "OOMKilled", restarts: 1 }]), [
+      "1/2",
+      "c1: OOMKilled (exit code 137)",
+      "1",
+      "10.1.2.3",
+    ]],
+    [pod([{ state: "exited", exitCode: 0 }], { ready: false, ip: "" }), ["0/1", "Completed", "0", "-"]],
+    [pod([]), ["0/0", "Starting", "0", "10.1.2.3"]],
+    [pod([], { ready: false }), ["0/0", "Ended", "0", "10.1.2.3"]],
+  ];
+  for (const [one, [running, state, restarts, ip]] of table) {
+    assert.deepEqual(podRows([one], 43_000), [["default", "p", running, state, restarts, "42s", ip]]);
+  }
+});
+
+Deno.test("pods: ages", () => {
+  const table: [number, string][] = [[-5, "0s"], [119_000, "119s"], [120_000, "2m"], [7_199_000, "119m"], [
+    7_200_000,
+    "2h",
+  ], [200_000_000, "2d"]];
+  for (const [milliseconds, text] of table) assert.equal(age(milliseconds), text);
+});

@@ -1,0 +1,45 @@
+import { messageOf } from "../mod/base/errors.ts";
+import { namesIn, repository } from "./lib/files.ts";
+import { complain, print } from "./lib/print.ts";
+import { type Outcome, runTests, simulationTests, sum, unitTests } from "./lib/suites.ts";
+import { ensureContainerd2 } from "./node/containerd2.ts";
+import { ensureInstalled, InstallError } from "./node/install.ts";
+
+/** Node tests use real runtimes: one file after another, each in a process of its own. */
+async function nodeTests(): Promise<Outcome> {
+  try {
+    await ensureInstalled({ log: print });
+    if (Deno.uid() !== 0) throw new InstallError("node tests need root: they run real containers");
+    await ensureContainerd2({ log: print });
+  } catch (thrown) {
+    return { passed: 0, failed: 1, problems: [`node tests: ${messageOf(thrown)}`] };
+  }
+  const files = (await namesIn(`${repository}/tests/node`)).filter((name) => name.endsWith("_test.ts"));
+  const outcomes: Outcome[] = [];
+  for (const file of files) {
+    const path = `tests/node/${file}`;
+    outcomes.push(await runTests({ name: path, paths: [path], within: 900_000 }));
+  }
+  if (files.length === 0) outcomes.push({ passed: 0, failed: 1, problems: ["tests/node: no test file"] });
+  return sum(outcomes);
+}
+
+const suites = { unit: unitTests, sim: simulationTests, node: nodeTests };
+
+if (import.meta.main) {
+  const names = Deno.args.length > 0 ? Deno.args : Object.keys(suites);
+  const outcomes: Outcome[] = [];
+  for (const name of names) {
+    if (!Object.hasOwn(suites, name)) {
+      complain(`test: no suite ${name}; there are: ${Object.keys(suites).join(", ")}`);
+      Deno.exit(2);
+    }
+    outcomes.push(await suites[name as keyof typeof suites]());
+  }
+  const { passed, failed, problems } = sum(outcomes);
+  for (const problem of problems) print(`problem: ${problem}`);
+  const nothing = passed + failed === 0;
+  if (nothing) print("problem: no test was executed");
+  print(`${passed} passed, ${nothing ? 1 : failed} failed`);
+  Deno.exit(nothing || failed > 0 ? 1 : 0);
+}
