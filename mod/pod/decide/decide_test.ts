@@ -5,6 +5,7 @@ import { type PodActions } from "../actions.ts";
 import { isQuiet, World } from "../testdata/model.ts";
 import { decide, isLive } from "./decide.ts";
 import { matchingRule, restartsAfterExit } from "./restart.ts";
+import { needsSandboxMessage } from "./sandbox.ts";
 
 const policy = fc.constantFrom("Always", "OnFailure", "Never");
 const rules = fc.array(
@@ -222,4 +223,18 @@ Deno.test("the message of a held container gives the whole delay, whatever is le
     reason: "CrashLoopBackOff",
     message: "back-off 5m0s restarting failed container=c pod=web_ns(u1)",
   }]);
+});
+
+Deno.test("why a sandbox is needed can be told in words", () => {
+  const pod: BoundPod = {
+    metadata: { name: "web", namespace: "ns", uid: "u1" },
+    spec: { containers: [{ name: "c" }] },
+  };
+  const world = new World(pod);
+  assert.equal(needsSandboxMessage(pod, world.observed()), "the pod has no sandbox yet");
+  world.createSandbox(0);
+  assert.equal(needsSandboxMessage(pod, world.observed()), undefined);
+  const [sandbox] = world.sandboxes;
+  if (sandbox) sandbox.ready = false;
+  assert.equal(needsSandboxMessage(pod, world.observed()), "sandbox s0 is not ready");
 });

@@ -82,7 +82,9 @@ function present(
   const ended = before && stateOf(context, before, undefined).terminated;
   // While it waited, its own end was shown as its last one.
   const reported = old?.lastState?.terminated?.containerID === containerID ? undefined : old?.lastState?.terminated;
-  const last = ended ?? (anew ? old?.state?.terminated : undefined) ?? reported;
+  // A reset removes what it kills, so that its end can't be asked for.
+  const reset = context.resetting && anew && old?.state?.running ? lost(resetText, resetReason) : undefined;
+  const last = ended ?? (anew ? old?.state?.terminated : undefined) ?? reset ?? reported;
   return {
     name: container.spec.name,
     state,
