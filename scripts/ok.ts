@@ -13,7 +13,10 @@ type Check = () => Promise<readonly string[]>;
 
 function deno(...args: string[]): Check {
   return async () => {
-    const { code, stdout, stderr } = await attempt([Deno.execPath(), ...args], { cwd: repository });
+    const { code, stdout, stderr } = await attempt([Deno.execPath(), ...args], {
+      cwd: repository,
+      env: { NO_COLOR: "1" },
+    });
     return code === 0 ? [] : [`deno ${args.join(" ")}: exit code ${code}\n${stdout}${stderr}`];
   };
 }
@@ -60,7 +63,7 @@ if (import.meta.main) {
     if (await exists(`${repository}/${path}`)) checked.push(path);
   }
   const outcomes = [
-    await step("format", deno("fmt", "--check", "--quiet")),
+    await step("format", deno("fmt", "--check")),
     await step("lint", deno("lint", "--quiet")),
     await step("types", deno("check", "--quiet", ...checked)),
     await step("import cycles", cycles),
