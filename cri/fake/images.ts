@@ -13,6 +13,8 @@ export interface ImageSource {
   /** Bytes. Default 1 MiB. */
   size?: number;
   pinned?: boolean;
+  /** Imported from a file, not pulled: it has a tag but no digest. */
+  imported?: boolean;
   /** The image's USER: a number or a name, with or without a group. */
   user?: string;
 }
@@ -102,7 +104,7 @@ export class ImageStore {
       image.repoTags.push(name);
     }
     const full = `${repository}@${digest}`;
-    if (!image.repoDigests.includes(full)) image.repoDigests.push(full);
+    if (source.imported !== true && !image.repoDigests.includes(full)) image.repoDigests.push(full);
     this.#images.set(id, image);
     return image;
   }

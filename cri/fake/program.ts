@@ -8,6 +8,8 @@ export interface ExecReply {
   stderr?: string;
   /** Milliseconds that it takes; Infinity for one that never ends by itself. Default 0. */
   ms?: number;
+  /** When given, the command cannot be run at all (no such file) and ExecSync fails with these words. */
+  startError?: string;
 }
 
 /** What a container's process does with its life. */

@@ -33,7 +33,6 @@ export interface ContainerRecord {
   exitCode: number;
   reason: string;
   message: string;
-  starting: boolean;
   /** A stop signal is sent once, however often StopContainer is called. */
   signalled: boolean;
   resources: pb.LinuxContainerResources | undefined;
