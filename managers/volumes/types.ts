@@ -28,3 +28,23 @@ export interface VolumeManager {
   /** UIDs of pods that have volume directories on disk. */
   podsOnDisk(): Promise<string[]>;
 }
+
+/** Makes parts of a volume mountable (volumeMounts with subPath or subPathExpr). */
+export interface SubPaths {
+  /**
+   * Bind-mounts one part of a volume to a place of its own below the pod's directory and returns that path. Links in
+   * the volume are followed only while they stay inside it; missing directories are made with the volume's mode. What
+   * is mounted already stays. Rejects with KubeletError code Volume. `unmountPod` takes the mounts away.
+   */
+  prepareSubPath(request: {
+    pod: BoundPod;
+    /** Container name. */
+    container: string;
+    /** The mount's place in the container's volumeMounts. */
+    index: number;
+    volume: MountedVolume;
+    /** Relative, without `..`; already expanded. */
+    subPath: string;
+    signal: AbortSignal;
+  }): Promise<string>;
+}

@@ -1,0 +1,279 @@
+import { Backoff } from "../../mod/base/backoff.ts";
+import type { Clock } from "../../mod/base/clock.ts";
+import { abortedBy, asError, isAborted, KubeletError, messageOf } from "../../mod/base/errors.ts";
+import type { Host } from "../../mod/base/host.ts";
+import type { Logger } from "../../mod/base/log.ts";
+import type { Scope } from "../../mod/base/scope.ts";
+import type { EventSink } from "../../mod/kube/events.ts";
+import { podContainers } from "../../mod/kube/pod.ts";
+import type { BoundPod, Volume } from "../../mod/kube/types.ts";
+import { podDir, podVolumeDir } from "../../mod/pod/config/paths.ts";
+import { Operations } from "./operations.ts";
+import { volumeKind, type VolumeOnDisk, type VolumePlugin, VolumeSpecError } from "./plugin.ts";
+import { prepareSubPath } from "./sub_path.ts";
+import {
+  hasVolumesOnDisk,
+  podsWithVolumes,
+  removeSubPaths,
+  removeVolumeDirectories,
+  unmountAndRemove,
+  volumesOnDisk,
+} from "./tear_down.ts";
+import type { MountedVolume, SubPaths, VolumeManager } from "./types.ts";
+
+/** Back-off of failing set-ups (features.md section 11), milliseconds. */
+const firstDelay = 500;
+const longestDelay = 122_000;
+/** How long a pod waits for its volumes before the wait is given up, and begun anew by its next sync (H2). */
+const waitLimit = 123_000;
+
+export interface VolumeManagerOptions {
+  readonly host: Host;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Owns operations that outlive their caller. */
+  readonly scope: Scope;
+  /** Such as `/var/lib/kubelet`. */
+  readonly rootDir: string;
+  readonly plugins: readonly VolumePlugin[];
+  /** Gets FailedMount for each set-up that failed. */
+  readonly events?: EventSink;
+}
+
+interface Known {
+  readonly plugin: VolumePlugin;
+  /** Undefined while the first set-up has not ended: something may be there all the same. */
+  mounted?: MountedVolume;
+}
+
+/** Sets up, keeps current and tears down the volumes of pods (features.md section 11). */
+export function createVolumeManager(options: VolumeManagerOptions): VolumeManager & SubPaths {
+  return new Manager(options);
+}
+
+class Manager implements VolumeManager, SubPaths {
+  readonly #o: VolumeManagerOptions;
+  readonly #operations: Operations;
+  readonly #backoff: Backoff;
+  /** Pod UID → volume name → what is, or may be, set up. */
+  readonly #known = new Map<string, Map<string, Known>>();
+
+  constructor(options: VolumeManagerOptions) {
+    this.#o = options;
+    this.#operations = new Operations(options.scope);
+    this.#backoff = new Backoff({ clock: options.clock, initial: firstDelay, max: longestDelay });
+  }
+
+  async mountPod(pod: BoundPod, signal: AbortSignal): Promise<ReadonlyMap<string, MountedVolume>> {
+    const wanted = volumesToMount(pod);
+    const unusable: string[] = [];
+    const reasons: string[] = [];
+    const chosen: { volume: Volume; plugin: VolumePlugin }[] = [];
+    for (const { volume, asDevice } of wanted) {
+      const plugin = this.#o.plugins.find((p) => p.canSupport(volume));
+      if (plugin && !asDevice) {
+        chosen.push({ volume, plugin });
+        continue;
+      }
+      unusable.push(volume.name);
+      reasons.push(
+        `${volume.name}: ${plugin ? "it is no block volume, but stands in volumeDevices" : unsupported(volume)}`,
+      );
+    }
+    if (unusable.length > 0) throw waitError(unusable, unusable, reasons);
+    const deadline = this.#o.clock.now() + waitLimit;
+    const results = await Promise.allSettled(
+      chosen.map(({ volume, plugin }) => this.#mountOne(pod, volume, plugin, deadline, signal)),
+    );
+    if (signal.aborted) throw abortedBy(signal);
+    const mounted = new Map<string, MountedVolume>();
+    const failed: string[] = [];
+    for (const [i, result] of results.entries()) {
+      const name = chosen[i]?.volume.name ?? "";
+      if (result.status === "fulfilled") mounted.set(name, result.value);
+      else {
+        failed.push(name);
+        reasons.push(`${name}: ${messageOf(result.reason)}`);
+      }
+    }
+    if (failed.length > 0) throw waitError(failed, [], reasons);
+    return mounted;
+  }
+
+  /** Tries until the volume is there, the deadline has come or trying again can't help. */
+  async #mountOne(
+    pod: BoundPod,
+    volume: Volume,
+    plugin: VolumePlugin,
+    deadline: number,
+    signal: AbortSignal,
+  ): Promise<MountedVolume> {
+    const { clock, log, events } = this.#o;
+    const key = keyOf(pod.metadata.uid, volume.name);
+    let last: Error | undefined;
+    for (;;) {
+      const wait = this.#backoff.remaining(key);
+      const left = deadline - clock.now();
+      if (wait >= left || left <= 0) {
+        await clock.sleep(Math.max(left, 0), signal);
+        throw last ??
+          new KubeletError(
+            "Volume",
+            `the last set-up failed, and the next try is due in ${Math.ceil((wait - left) / 1000)} s`,
+          );
+      }
+      if (wait > 0) await clock.sleep(wait, signal);
+      try {
+        const mounted = await this.#within(deadline, signal, (limited) => this.#setUp(pod, volume, plugin, limited));
+        this.#backoff.reset(key);
+        return mounted;
+      } catch (thrown) {
+        if (signal.aborted || this.#o.scope.signal.aborted) throw thrown;
+        last = isAborted(thrown)
+          ? new KubeletError("Volume", "its set-up does not come to an end (a mount or a disk that hangs)", {
+            cause: thrown,
+          })
+          : asError(thrown);
+        this.#backoff.step(key);
+        const message = `MountVolume.SetUp failed for volume "${volume.name}" : ${last.message}`;
+        log.error(message, { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, podUid: pod.metadata.uid });
+        events?.pod({ pod, type: "Warning", reason: "FailedMount", message });
+        if (last instanceof VolumeSpecError || (last instanceof KubeletError && last.code === "BadPod")) throw last;
+      }
+    }
+  }
+
+  /** Runs with a signal that also aborts at the deadline. */
+  async #within<T>(deadline: number, signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    const abort = () => controller.abort(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    const timer = this.#o.clock.after(deadline - this.#o.clock.now(), () => controller.abort());
+    try {
+      return await run(controller.signal);
+    } finally {
+      timer[Symbol.dispose]();
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  #setUp(pod: BoundPod, volume: Volume, plugin: VolumePlugin, signal: AbortSignal): Promise<MountedVolume> {
+    const { uid } = pod.metadata;
+    return this.#operations.run(keyOf(uid, volume.name), signal, async (signal) => {
+      const ofPod = this.#known.get(uid) ?? new Map<string, Known>();
+      const known: Known = ofPod.get(volume.name) ?? { plugin };
+      if (known.mounted && !plugin.live) return known.mounted;
+      this.#known.set(uid, ofPod.set(volume.name, known));
+      const { host, log, clock, rootDir } = this.#o;
+      const dir = podVolumeDir(rootDir, uid, plugin.name, volume.name);
+      const context = { host, log, clock, rootDir, podUid: uid, name: volume.name, dir, signal, pod, volume };
+      await plugin.attach?.(context);
+      known.mounted = await plugin.setUp(context);
+      return known.mounted;
+    });
+  }
+
+  async unmountPod(podUid: string, signal: AbortSignal): Promise<void> {
+    const { host, rootDir } = this.#o;
+    // Refuses a UID that is no path element before anything is touched.
+    podDir(rootDir, podUid);
+    await this.#operations.run(keyOf(podUid, "sub-paths/"), signal, () => removeSubPaths(host, rootDir, podUid));
+    const onDisk = await volumesOnDisk(host, rootDir, podUid);
+    const all = new Map<string, { name: string; plugin: VolumePlugin | undefined; dir: string }>();
+    for (const { plugin, name, path } of onDisk) {
+      const known = this.#o.plugins.find((p) => p.name.replaceAll("/", "~") === plugin);
+      all.set(path, { name, plugin: known, dir: path });
+    }
+    for (const [name, { plugin }] of this.#known.get(podUid) ?? []) {
+      const dir = podVolumeDir(rootDir, podUid, plugin.name, name);
+      all.set(dir, { name, plugin, dir });
+    }
+    const results = await Promise.allSettled([...all.values()].map((volume) => this.#tearDown(podUid, volume, signal)));
+    if (signal.aborted) throw abortedBy(signal);
+    const failures = results.flatMap((r) => r.status === "rejected" ? [messageOf(r.reason)] : []);
+    if (failures.length > 0) {
+      throw new KubeletError("Volume", `pod ${podUid}: volumes cannot be torn down: ${failures.join("; ")}`);
+    }
+    await removeVolumeDirectories(host, rootDir, podUid);
+    this.#known.delete(podUid);
+    this.#backoff.prune();
+  }
+
+  #tearDown(
+    podUid: string,
+    { name, plugin, dir }: { name: string; plugin: VolumePlugin | undefined; dir: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { host, log, rootDir } = this.#o;
+    const key = keyOf(podUid, name);
+    return this.#operations.run(key, signal, async (signal) => {
+      const volume: VolumeOnDisk = { host, log, rootDir, podUid, name, dir, signal };
+      try {
+        if (plugin?.tearDown) await plugin.tearDown(volume);
+        // Whatever a plugin did or a crash left: nothing mounted, nothing there.
+        await unmountAndRemove(host, dir);
+        await plugin?.detach?.(volume);
+      } catch (thrown) {
+        if (isAborted(thrown)) throw thrown;
+        throw new KubeletError("Volume", `UnmountVolume.TearDown failed for volume "${name}" : ${messageOf(thrown)}`, {
+          cause: thrown,
+        });
+      }
+      this.#known.get(podUid)?.delete(name);
+      this.#backoff.reset(key);
+      log.detail(2, "volume torn down", { podUid, volume: name, plugin: plugin?.name ?? "not known" });
+    });
+  }
+
+  async hasVolumes(podUid: string): Promise<boolean> {
+    if ((this.#known.get(podUid)?.size ?? 0) > 0) return true;
+    return await hasVolumesOnDisk(this.#o.host, this.#o.rootDir, podUid);
+  }
+
+  podsOnDisk(): Promise<string[]> {
+    return podsWithVolumes(this.#o.host, this.#o.rootDir);
+  }
+
+  prepareSubPath(request: Parameters<SubPaths["prepareSubPath"]>[0]): Promise<string> {
+    const { host, rootDir } = this.#o;
+    const key = keyOf(request.pod.metadata.uid, "sub-paths/");
+    return this.#operations.run(key, request.signal, () => prepareSubPath(host, rootDir, request));
+  }
+}
+
+function keyOf(podUid: string, volume: string): string {
+  return `${podUid}/${volume}`;
+}
+
+/** Volumes that some container mounts, in spec order. */
+function volumesToMount(pod: BoundPod): { volume: Volume; asDevice: boolean }[] {
+  const mounts = new Set<string>();
+  const devices = new Set<string>();
+  for (const { spec } of podContainers(pod)) {
+    for (const mount of spec.volumeMounts ?? []) mounts.add(mount.name);
+    for (const device of spec.volumeDevices ?? []) devices.add(device.name);
+  }
+  return (pod.spec.volumes ?? [])
+    .filter((v) => mounts.has(v.name) || devices.has(v.name))
+    .map((volume) => ({ volume, asDevice: devices.has(volume.name) }));
+}
+
+const needApi = new Set(["configMap", "secret", "persistentVolumeClaim", "ephemeral", "csi"]);
+
+function unsupported(volume: Volume): string {
+  const kind = volumeKind(volume);
+  return needApi.has(kind)
+    ? `volume kind ${kind} is not available without an API server`
+    : `volume kind ${kind} is not supported by this agent`;
+}
+
+/** The contract's wait error, with the reason of each volume after it. */
+function waitError(unmounted: string[], unprocessed: string[], reasons: string[]): KubeletError {
+  const list = (names: string[]) => `[${[...names].sort().join(" ")}]`;
+  return new KubeletError(
+    "Volume",
+    `unmounted volumes=${list(unmounted)}, unattached volumes=[], failed to process volumes=${list(unprocessed)}: ` +
+      reasons.join("; "),
+  );
+}
