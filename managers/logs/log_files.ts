@@ -16,6 +16,8 @@ import {
 } from "../../mod/pod/config/paths.ts";
 import { runtimeLabels } from "../../mod/pod/config/labels.ts";
 
+import type { ContainerLogFiles } from "../runtime/types.ts";
+
 export interface LogFilesOptions {
   readonly host: Pick<
     Host,
@@ -33,7 +35,7 @@ export interface LogFilesOptions {
 const logDirShape = /^[^_]+_[^_]+_[^_]+$/;
 
 /** The files and links of container logs on the node (runtime-contract.md sections 2 and 21). */
-export class LogFiles {
+export class LogFiles implements ContainerLogFiles {
   readonly #o: LogFilesOptions;
 
   constructor(options: LogFilesOptions) {

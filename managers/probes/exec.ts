@@ -1,7 +1,9 @@
 import type { RuntimeService } from "../../cri/api.ts";
+import { formatDuration } from "../../mod/base/duration.ts";
 import { KubeletError } from "../../mod/base/errors.ts";
 import type { EnvVar } from "../../mod/kube/types.ts";
-import { type ProbeOutcome, secondsText } from "./outcome.ts";
+import { expand, lookupIn } from "../../mod/pod/config/expand.ts";
+import type { ProbeOutcome } from "./outcome.ts";
 
 /** Bytes of a command's output that are kept. */
 const outputLimit = 10 * 1024;
@@ -11,10 +13,8 @@ const outputLimit = 10 * 1024;
  * as written. A variable whose value comes from elsewhere counts as empty (runtime-contract.md section 18, exec).
  */
 export function expandLiterals(command: readonly string[], env: readonly EnvVar[] = []): string[] {
-  const values = new Map(env.map((v) => [v.name, v.value ?? ""]));
-  return command.map((word) =>
-    word.replace(/\$(?:\$|\(([^)]*)\))/g, (whole, name) => name === undefined ? "$" : values.get(name) ?? whole)
-  );
+  const lookup = lookupIn(new Map(env.map((v) => [v.name, v.value ?? ""])));
+  return command.map((word) => expand(word, lookup));
 }
 
 function head(parts: readonly Uint8Array[]): string {
@@ -51,7 +51,7 @@ export async function execProbe(options: {
     const words = JSON.stringify(command.join(" ").slice(0, 1024));
     return {
       result: "failure",
-      output: `command timed out: ${words} timed out after ${secondsText(options.timeoutMs)}`,
+      output: `command timed out: ${words} timed out after ${formatDuration(options.timeoutMs)}`,
     };
   }
 }

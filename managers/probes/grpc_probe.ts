@@ -1,10 +1,11 @@
 import * as grpc from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import type { Clock } from "../../mod/base/clock.ts";
+import { formatDuration } from "../../mod/base/duration.ts";
 import { asError, isAborted, KubeletError } from "../../mod/base/errors.ts";
 import { withDeadline } from "./dial.ts";
 import { decodeResponse, encodeRequest } from "./grpc_codec.ts";
-import { type ProbeOutcome, secondsText } from "./outcome.ts";
+import type { ProbeOutcome } from "./outcome.ts";
 import { hostPort, userAgentVersion } from "./request.ts";
 
 /** Asks a server for its health: SERVING is success, all else failure. Rejects only with Aborted. */
@@ -62,7 +63,7 @@ export function createGrpcCheck(options: { clock: Clock }): GrpcCheck {
       "grpc.max_receive_message_length": 64 * 1024,
       "grpc.max_metadata_size": 64 * 1024,
     });
-    const took = secondsText(timeoutMs);
+    const took = formatDuration(timeoutMs);
     let connected = false;
     try {
       return await withDeadline({ clock: options.clock, ms: timeoutMs, signal }, async (inner) => {

@@ -15,7 +15,7 @@ import { testCert, testKey } from "./test_certificate.ts";
 /** A server on a port of its own; `onData` gets each connection's first bytes. */
 async function serve(
   onData: (request: string, socket: net.Socket) => void,
-  secure = false,
+  { secure = false, address: listenOn = "127.0.0.1" } = {},
 ): Promise<{ port: number; accepted: Promise<void> } & AsyncDisposable> {
   const sockets = new Set<net.Socket>();
   const first = Promise.withResolvers<void>();
@@ -29,7 +29,7 @@ async function serve(
     });
   };
   const server = secure ? tls.createServer({ cert: testCert, key: testKey }, onSocket) : net.createServer(onSocket);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  await new Promise<void>((resolve) => server.listen(0, listenOn, () => resolve()));
   const address = server.address();
   if (!address || typeof address === "string") throw new Error("the server has no port");
   return {
@@ -109,7 +109,7 @@ Deno.test("http probe follows redirects on the same host only, ten at most", asy
 });
 
 Deno.test("https is not verified; a plain server is told apart", async () => {
-  await using secure = await serve((_, s) => s.end("HTTP/1.1 200 OK\r\n\r\nsafe"), true);
+  await using secure = await serve((_, s) => s.end("HTTP/1.1 200 OK\r\n\r\nsafe"), { secure: true });
   assert.deepEqual(await probe(secure.port, { scheme: "HTTPS" }), { result: "success", output: "safe" });
   await using plain = await serve((_, s) => s.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
   const outcome = await get({
@@ -155,21 +155,56 @@ Deno.test("tcp probe: an open port is enough", async () => {
   assert.deepEqual(outcome, { result: "success", output: "" });
 });
 
-Deno.test("a server that never answers fails at the time limit", async () => {
-  const clock = new FakeClock();
-  await using server = await serve(() => {});
-  const pending = httpProbe(createHttpGet({ clock }), {
-    action: { port: server.port },
-    container: {},
-    podIP: "127.0.0.1",
-    timeoutMs: 1000,
-  });
-  await server.accepted;
-  await clock.advance(1000);
-  const outcome = await pending;
-  assert.equal(outcome.result, "failure");
-  assert.match(outcome.output, /context deadline exceeded \(Client.Timeout exceeded while awaiting headers\)$/);
-  assert.equal(clock.pending, 0);
+Deno.test("a server that never answers, or never finishes its headers, fails at the time limit", async () => {
+  for (const dribble of ["", "HTTP/1.1 200 OK\r\nX-Slow: "]) {
+    const clock = new FakeClock();
+    await using server = await serve((_, s) => dribble !== "" && s.write(dribble));
+    const pending = httpProbe(createHttpGet({ clock }), {
+      action: { port: server.port },
+      container: {},
+      podIP: "127.0.0.1",
+      timeoutMs: 1000,
+    });
+    await server.accepted;
+    await clock.advance(1000);
+    const outcome = await pending;
+    assert.equal(outcome.result, "failure");
+    assert.match(outcome.output, /context deadline exceeded \(Client.Timeout exceeded while awaiting headers\)$/);
+    assert.equal(clock.pending, 0);
+  }
+});
+
+/** False on a machine without IPv6 on its loopback. */
+function hasIPv6(): boolean {
+  try {
+    Deno.listen({ hostname: "::1", port: 0 }).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test({
+  name: "IPv6 addresses",
+  ignore: !hasIPv6(),
+  async fn() {
+    let host = "";
+    await using server = await serve(
+      (request, s) => {
+        host = /^Host: (.*)$/m.exec(request)?.[1]?.trim() ?? "";
+        s.end("HTTP/1.1 302 Found\r\nLocation: /start\r\nContent-Length: 0\r\n\r\n");
+      },
+      { address: "::1" },
+    );
+    const outcome = await httpProbe(get, {
+      action: { port: server.port },
+      container: {},
+      podIP: "::1",
+      timeoutMs: 30_000,
+    });
+    assert.equal(host, `[::1]:${server.port}`);
+    assert.match(outcome.output, /stopped after 10 redirects$/);
+  },
 });
 
 Deno.test("a body that breaks off is the prober's error, not the container's", async () => {
