@@ -1,0 +1,41 @@
+import { run } from "./lib/command.ts";
+import { remove, repository } from "./lib/files.ts";
+import { print } from "./lib/print.ts";
+import { ensureGo } from "./node/go_toolchain.ts";
+
+const buf = "@bufbuild/buf@1.75.0";
+const plugin = "npm:@bufbuild/protoc-gen-es@2.17.0";
+
+/**
+ * Writes the generated sources anew from the pinned Go modules: the CRI's .proto text and its messages, the Kubernetes
+ * types and their schema. Needs Go (fetched when missing) and npx; to be run when a pinned version changes.
+ */
+async function generate(): Promise<void> {
+  const go = await ensureGo({ log: print });
+  const proto = `${repository}/cri/proto`;
+  await run([
+    go,
+    "run",
+    ".",
+    `${proto}/runtime.proto`,
+    `${repository}/mod/kube/gen/types.ts`,
+    `${repository}/mod/kube/gen/schema.ts`,
+  ], { cwd: `${repository}/scripts/gen`, env: { GOFLAGS: "-mod=readonly" } });
+  const work = await Deno.makeTempDir({ prefix: "denolet-gen-" });
+  try {
+    const template = {
+      version: "v2",
+      plugins: [{
+        local: [Deno.execPath(), "run", "--allow-all", "--quiet", plugin],
+        out: `${repository}/cri/gen`,
+        opt: ["target=ts", "import_extension=ts"],
+      }],
+    };
+    await Deno.writeTextFile(`${work}/buf.gen.yaml`, JSON.stringify(template));
+    await run(["npx", "-y", buf, "generate", proto, "--template", `${work}/buf.gen.yaml`], { cwd: work });
+  } finally {
+    await remove(work);
+  }
+}
+
+if (import.meta.main) await generate();
