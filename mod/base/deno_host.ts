@@ -1,6 +1,7 @@
 import { statfs } from "node:fs/promises";
 import type { FileInfo, FileKind, FsSpace, Host, MountEntry } from "./host.ts";
 import { HostError, hostError, isMissing } from "./host_error.ts";
+import { makeLink } from "./deno_link.ts";
 import { mount, mountBelow, unmount } from "./deno_mount.ts";
 import { removeDirectoryTree } from "./deno_remove_tree.ts";
 import { run } from "./deno_run.ts";
@@ -120,7 +121,9 @@ function numberIn(text: string, key: string): number {
 
 /**
  * The real machine. `procRoot` and `cgroupRoot` are where procfs and the cgroup hierarchies can be read: private bind
- * mounts under scoped permissions (deno.md). Mounting runs /usr/bin/mount and /usr/bin/umount.
+ * mounts under scoped permissions (deno.md). Mounting runs /usr/bin/mount and /usr/bin/umount; under scoped permissions
+ * symbolic links are made by /usr/bin/ln. Permissions: read and write of the agent's directories, procRoot and
+ * cgroupRoot, run of those programs, and sys of hostname, statfs and uid.
  */
 export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string } = {}): Host {
   const procRoot = options.procRoot ?? "/proc";
@@ -177,7 +180,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
     lstat: (path) => optional("lstat", path, async () => infoOf(await Deno.lstat(path))),
     readLink: (path) => guard("readLink", path, () => Deno.readLink(path)),
     realPath: (path) => guard("realPath", path, () => Deno.realPath(path)),
-    symlink: (target, path) => guard("symlink", path, () => Deno.symlink(target, path)),
+    symlink: (target, path) => makeLink(context, target, path),
     rename: (from, to) => guard("rename", from, () => Deno.rename(from, to)),
     chmod: (path, mode) => guard("chmod", path, () => Deno.chmod(path, mode)),
     chown: (path, uid, gid) => guard("chown", path, () => Deno.chown(path, uid, gid)),

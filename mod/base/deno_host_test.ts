@@ -235,3 +235,49 @@ Deno.test("DenoHost lock, kill and capacity", async () => {
     assert.ok(memory > 2 ** 20 && cpus >= 1);
   });
 });
+
+Deno.test("DenoHost under scoped permissions: procfs by a bind mount, links by ln, nothing else open", async () => {
+  await within(async (host, dir) => {
+    await host.mkdir(`${dir}/proc`);
+    await host.mount({ source: "/proc", target: `${dir}/proc`, options: ["bind"] });
+    const script = `
+      import { createDenoHost } from ${JSON.stringify(import.meta.resolve("./deno_host.ts"))};
+      const dir = ${JSON.stringify(dir)};
+      const host = createDenoHost({ procRoot: dir + "/proc" });
+      await host.mkdir(dir + "/w/a");
+      await host.symlink("a", dir + "/w/l");
+      const twice = await host.symlink("b", dir + "/w/l").catch((e) => e.errno);
+      await host.mountBelow({ root: dir + "/w", path: "a/new", target: dir + "/t" });
+      const mounted = (await host.mounts()).some((m) => m.target === dir + "/t");
+      await host.unmount(dir + "/t");
+      const link = await host.readLink(dir + "/w/l");
+      await host.removeTree(dir + "/w");
+      const outside = await host.readText("/etc/hostname").catch((e) => e.errno);
+      const { cpus } = await host.capacity();
+      const space = (await host.space(dir)).total > 0;
+      console.log(JSON.stringify({ twice, mounted, link, outside, cpus: cpus > 0, space, gone: !(await host.lstat(dir + "/w")) }));
+    `;
+    const result = await host.run(Deno.execPath(), [
+      "run",
+      "--no-prompt",
+      "--no-check",
+      "--quiet",
+      `--config=${new URL("../../deno.json", import.meta.url).pathname}`,
+      `--allow-read=${dir}`,
+      `--allow-write=${dir}`,
+      "--allow-run=/usr/bin/mount,/usr/bin/umount,/usr/bin/ln",
+      "--allow-sys=statfs",
+      "-",
+    ], { stdin: script });
+    assert.equal(result.code, 0, result.stderr);
+    assert.deepEqual(JSON.parse(result.stdout), {
+      twice: "EEXIST",
+      mounted: true,
+      link: "a",
+      outside: "NOTCAPABLE",
+      cpus: true,
+      space: true,
+      gone: true,
+    });
+  });
+});

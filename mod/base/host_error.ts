@@ -85,7 +85,7 @@ export function hostError(operation: string, path: string, cause: unknown): Kube
   if (cause instanceof KubeletError) return cause;
   const errno = errnoOf(cause);
   const remedy = errno === "NOTCAPABLE"
-    ? "the agent was started without the right to that path: add it to the launcher's permissions"
+    ? "the agent was started without that right: add it to the launcher's permissions"
     : (operation === "watch" ? watchRemedies[errno] : undefined) ?? remedies[errno];
   const text = cause instanceof Error ? cause.message : String(cause);
   return new HostError(operation, path, errno, `${operation} ${path}: ${text}${remedy ? ` (${remedy})` : ""}`, {
