@@ -92,7 +92,14 @@ class Levels {
   }
 }
 
-type Emit = (severity: LogLine["severity"], verbosity: number, message: string, fields: LogFields) => void;
+/** Two sets of fields: the logger's own and the line's. */
+type Emit = (
+  severity: LogLine["severity"],
+  verbosity: number,
+  message: string,
+  own: LogFields,
+  more: LogFields | undefined,
+) => void;
 
 /** The Logger that the agent is handed; the field `component` names the part that speaks. */
 class TapeLogger implements Logger {
@@ -101,16 +108,16 @@ class TapeLogger implements Logger {
     this.#component = typeof fields.component === "string" ? fields.component : root;
   }
   error(message: string, fields?: LogFields): void {
-    this.emit("E", 0, message, { ...this.fields, ...fields });
+    this.emit("E", 0, message, this.fields, fields);
   }
   warn(message: string, fields?: LogFields): void {
-    this.emit("W", 0, message, { ...this.fields, ...fields });
+    this.emit("W", 0, message, this.fields, fields);
   }
   info(message: string, fields?: LogFields): void {
-    this.emit("I", 0, message, { ...this.fields, ...fields });
+    this.emit("I", 0, message, this.fields, fields);
   }
   detail(level: number, message: string, fields?: LogFields): void {
-    if (level <= this.levels.of(this.#component)) this.emit("I", level, message, { ...this.fields, ...fields });
+    if (level <= this.levels.of(this.#component)) this.emit("I", level, message, this.fields, fields);
   }
   with(fields: LogFields): Logger {
     return new TapeLogger(this.levels, this.emit, { ...this.fields, ...fields });
@@ -136,10 +143,11 @@ export function startLogging(options: LoggingOptions): Logging {
     ],
   });
   const tape = getLogger([root]);
-  const emit: Emit = (severity, verbosity, message, fields) => {
-    const component = typeof fields.component === "string" ? fields.component : root;
-    const line: LogLine = { severity, verbosity, message: String(message), fields, at: clock.now(), pid, component };
+  const emit: Emit = (severity, verbosity, message, own, more) => {
     try {
+      const fields = { ...own, ...more };
+      const component = typeof fields.component === "string" ? fields.component : root;
+      const line: LogLine = { severity, verbosity, message: String(message), fields, at: clock.now(), pid, component };
       tape[levelOf[severity]]("line", { [lineKey]: line });
     } catch {
       // logging never fails its caller

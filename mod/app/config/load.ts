@@ -134,7 +134,7 @@ function resolvePaths(config: JsonObject, directory: string): void {
   for (const path of relativePaths) {
     const value = getPath(config, path);
     if (typeof value === "string" && value !== "" && !posix.isAbsolute(value)) {
-      setPath(config, path, posix.join(directory, value));
+      setPath(config, path, posix.join(directory, value).replace(/(.)\/$/, "$1"));
     }
   }
 }
