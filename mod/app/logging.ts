@@ -120,7 +120,16 @@ class TapeLogger implements Logger {
     if (level <= this.levels.of(this.#component)) this.emit("I", level, message, this.fields, fields);
   }
   with(fields: LogFields): Logger {
-    return new TapeLogger(this.levels, this.emit, { ...this.fields, ...fields });
+    return new TapeLogger(this.levels, this.emit, joined(this.fields, fields));
+  }
+}
+
+/** Both sets of fields; a getter that throws costs the second set, not the line. */
+function joined(own: LogFields, more: LogFields | undefined): LogFields {
+  try {
+    return { ...own, ...more };
+  } catch {
+    return { ...own, fields: "<unprintable>" };
   }
 }
 
@@ -145,7 +154,7 @@ export function startLogging(options: LoggingOptions): Logging {
   const tape = getLogger([root]);
   const emit: Emit = (severity, verbosity, message, own, more) => {
     try {
-      const fields = { ...own, ...more };
+      const fields = joined(own, more);
       const component = typeof fields.component === "string" ? fields.component : root;
       const line: LogLine = { severity, verbosity, message: String(message), fields, at: clock.now(), pid, component };
       tape[levelOf[severity]]("line", { [lineKey]: line });

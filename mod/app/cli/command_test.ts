@@ -1,0 +1,85 @@
+import assert from "@assert";
+import { KubeletError } from "../../base/errors.ts";
+import { allFlags } from "../config/flags.ts";
+import { type Command, parseCommand } from "./command.ts";
+
+function textOf(command: Command): string {
+  if (!("text" in command)) throw new Error(`${command.command} has no text`);
+  return command.text;
+}
+
+Deno.test("flags run the agent", () => {
+  const command = parseCommand(["--max-pods=5", "-v", "2"]);
+  assert.equal(command.command, "run");
+  assert.deepEqual(command.command === "run" && command.argv, ["--max-pods=5", "-v", "2"]);
+  assert.equal(parseCommand([]).command, "run");
+  assert.equal(parseCommand(["--version=false"]).command, "run");
+  assert.equal(parseCommand(["--help=false"]).command, "run");
+});
+
+for (const argv of [["--version"], ["--version=true"], ["--version=1"], ["--max-pods=1", "--version"]]) {
+  Deno.test(`${argv.join(" ")} prints the version`, () => {
+    assert.deepEqual(parseCommand(argv), { command: "version", text: "Kubernetes v1.36.3\n" });
+  });
+}
+
+Deno.test("--version=raw prints every field of the version", () => {
+  const command = parseCommand(["--version=raw"]);
+  assert.equal(command.command, "version");
+  const text = textOf(command);
+  assert.match(text, /"gitVersion":"v1\.36\.3"/);
+});
+
+for (const argv of [["-h"], ["--help"], ["help"], ["explain", "--help"], ["--help", "--version"]]) {
+  Deno.test(`${argv.join(" ")} prints help`, () => assert.equal(parseCommand(argv).command, "help"));
+}
+
+Deno.test("help has every flag and marks the deprecated ones", () => {
+  const command = parseCommand(["-h"]);
+  assert.equal(command.command, "help");
+  const text = textOf(command);
+  for (const flag of allFlags) assert(text.includes(`--${flag.name}`), flag.name);
+  assert.match(
+    text,
+    /--max-pods int\n +Most pods on this node\. Default: 110\. DEPRECATED: set maxPods in the file of --config\./,
+  );
+  assert.match(text, /-v, --v level\n/);
+  assert.match(text, /MemoryQoS=true\|false \(ALPHA, default false\)/);
+  assert(text.split("\n").every((line: string) => line.length <= 130));
+});
+
+const explains: [argv: string[], subject: string, rest: string[], flags: string[]][] = [
+  [["explain", "config"], "config", [], []],
+  [["explain", "config", "maxPods"], "config", ["maxPods"], []],
+  [["explain", "config", "--max-pods"], "config", ["--max-pods"], []],
+  [["explain", "config", "maxPods", "--config=/c"], "config", ["maxPods"], ["--config=/c"]],
+  [["explain", "config", "--config", "/c"], "config", [], ["--config", "/c"]],
+  [["explain", "config", "--config=/c"], "config", [], ["--config=/c"]],
+  [["explain", "web-node1", "-v4"], "web-node1", [], ["-v4"]],
+];
+for (const [argv, subject, rest, flags] of explains) {
+  Deno.test(argv.join(" "), () => {
+    const command = parseCommand(argv);
+    if (command.command !== "explain") throw new Error(command.command);
+    assert.deepEqual([command.subject, command.rest, command.argv], [subject, rest, flags]);
+  });
+}
+
+const bad: [argv: string[], message: RegExp][] = [
+  [["run"], /unknown command "run"/],
+  [["explian", "config"], /unknown command "explian"; did you mean explain/],
+  [["explain"], /needs a subject/],
+  [["explain", "config", "a", "b"], /takes one field, not 2/],
+  [["explain", "config", "a", "--nope=1"], /unknown flag: --nope/],
+  [["--max-pods=1", "explain"], /unknown command "explain"/],
+  [["--help", "--nope"], /unknown flag: --nope/],
+];
+for (const [argv, message] of bad) {
+  Deno.test(`refused: ${argv.join(" ")}`, () => {
+    assert.throws(
+      () => parseCommand(argv),
+      (thrown: unknown) =>
+        thrown instanceof KubeletError && thrown.code === "BadConfig" && message.test(thrown.message),
+    );
+  });
+}
