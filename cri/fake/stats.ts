@@ -31,7 +31,7 @@ export function containerStats(record: ContainerRecord, nowMs: number): pb.Conta
   });
 }
 
-/** Statistics of a sandbox: its running containers', added up. */
+/** Statistics of a sandbox: its containers', and theirs added up; those that do not run are without figures. */
 export function sandboxStats(
   record: SandboxRecord,
   containers: readonly ContainerRecord[],
@@ -39,8 +39,8 @@ export function sandboxStats(
 ): pb.PodSandboxStats {
   const timestamp = BigInt(Math.floor(nowMs)) * 1_000_000n;
   const { config } = record;
-  const stats = containers.filter((c) => stateOf(c) === pb.ContainerState.CONTAINER_RUNNING)
-    .map((c) => containerStats(c, nowMs));
+  const stats = containers.map((c) => containerStats(c, nowMs));
+  const running = stats.filter((c) => c.memory !== undefined).length;
   return create(pb.PodSandboxStatsSchema, {
     attributes: {
       id: record.id,
@@ -50,8 +50,8 @@ export function sandboxStats(
     },
     linux: {
       containers: stats,
-      process: { timestamp, processCount: { value: BigInt(stats.length + 1) } },
-      memory: { timestamp, workingSetBytes: { value: BigInt(stats.length * 8 + 1) << 20n } },
+      process: { timestamp, processCount: { value: BigInt(running + 1) } },
+      memory: { timestamp, workingSetBytes: { value: BigInt(running * 8 + 1) << 20n } },
     },
   });
 }
