@@ -17,7 +17,7 @@ import { GroupTree, type Hierarchies } from "./hierarchies.ts";
 import type { GroupLimits } from "./limits.ts";
 import { type Driver, type GroupName, groupPath, parseRoot, podPart, podUidOf, qosName } from "./names.ts";
 import { Slices } from "./systemd.ts";
-import type { CgroupManager } from "./types.ts";
+import type { CgroupManager, OrphanGroups } from "./types.ts";
 
 /** A group that exists already and gets the limits of a reserve (kube-reserved, system-reserved). */
 export interface ReservedGroup {
@@ -67,11 +67,11 @@ const killPause = 100;
 const unbounded = 2n ** 62n;
 
 /** Pods' control groups on cgroup v1 or v2, made directly or through systemd (runtime-contract.md section 6). */
-export function createCgroupManager(options: CgroupManagerOptions): CgroupManager {
+export function createCgroupManager(options: CgroupManagerOptions): CgroupManager & OrphanGroups {
   return new Manager(options);
 }
 
-class Manager implements CgroupManager {
+class Manager implements CgroupManager, OrphanGroups {
   readonly version: 1 | 2;
   readonly driver: Driver;
   readonly #options: CgroupManagerOptions;
@@ -202,6 +202,13 @@ class Manager implements CgroupManager {
       await this.#killAll(path, podUid);
       await this.#slices?.stop(path);
       await this.#tree.remove(path);
+    }
+  }
+
+  async minimiseCpu(podUid: string): Promise<void> {
+    for (const qos of classes) {
+      const path = this.#path([...qosName(this.#kubepods, qos), podPart(podUid)]);
+      if (await this.#tree.anywhere(path)) await this.#apply(path, { cpuShares: minCpuShares });
     }
   }
 

@@ -92,6 +92,11 @@ Deno.test("v1: node groups, pod limits, cpuset copied down", async () => {
   assert.equal(read(host, "cpuset/kubepods/podg-1/cpuset.mems"), "0");
   assert.equal(read(host, "cpu/kubepods/burstable/podb-1/cpu.shares"), "256");
   assert.equal(read(host, "cpu/kubepods/besteffort/pode-1/cpu.shares"), "2");
+  await m.minimiseCpu("g-1");
+  await m.minimiseCpu("none");
+  assert.equal(read(host, "cpu/kubepods/podg-1/cpu.shares"), "2");
+  await m.ensurePod(guaranteed);
+  assert.equal(read(host, "cpu/kubepods/podg-1/cpu.shares"), "512");
   await m.updateQos([guaranteed, burstable, bestEffort]);
   assert.equal(read(host, "cpu/kubepods/burstable/cpu.shares"), "256");
   // Again: nothing changes, QoS shares stay.

@@ -19,3 +19,9 @@ export interface CgroupManager {
   /** Recomputes the QoS groups' shares from the pods that are active. */
   updateQos(pods: readonly BoundPod[]): Promise<void>;
 }
+
+/** What is done to the group of a pod that is gone while its volumes still are set up (runtime-contract.md section 6). */
+export interface OrphanGroups {
+  /** Gives the pod's groups the least CPU; no group is no error. */
+  minimiseCpu(podUid: string): Promise<void>;
+}

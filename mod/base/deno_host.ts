@@ -1,6 +1,7 @@
 import { statfs } from "node:fs/promises";
 import type { FileInfo, FileKind, FsSpace, Host, MountEntry } from "./host.ts";
 import { HostError, hostError, isMissing } from "./host_error.ts";
+import { killProcess } from "./deno_kill.ts";
 import { makeLink } from "./deno_link.ts";
 import { mount, mountBelow, unmount } from "./deno_mount.ts";
 import { removeDirectoryTree } from "./deno_remove_tree.ts";
@@ -122,7 +123,7 @@ function numberIn(text: string, key: string): number {
 /**
  * The real machine. `procRoot` and `cgroupRoot` are where procfs and the cgroup hierarchies can be read: private bind
  * mounts under scoped permissions (deno.md). Mounting runs /usr/bin/mount and /usr/bin/umount; under scoped permissions
- * symbolic links are made by /usr/bin/ln. Permissions: read and write of the agent's directories, procRoot and
+ * symbolic links are made by /usr/bin/ln and signals sent by /usr/bin/kill. Permissions: read and write of the agent's directories, procRoot and
  * cgroupRoot, run of those programs, and sys of hostname, statfs and uid.
  */
 export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string } = {}): Host {
@@ -226,19 +227,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
     unmount: (target) => unmount(context, target),
     mounts,
     run,
-    kill(pid, signal) {
-      // 0, 1, −1 and negative numbers mean groups, init or everything.
-      if (!Number.isSafeInteger(pid) || pid <= 1 || pid === Deno.pid) {
-        throw new HostError("kill", String(pid), "EINVAL", `kill ${pid}: not a process that may be killed`);
-      }
-      try {
-        Deno.kill(pid, signal);
-      } catch (thrown) {
-        if (!(thrown instanceof Deno.errors.NotFound) && !/ESRCH/.test(String(thrown))) {
-          throw hostError("kill", String(pid), thrown);
-        }
-      }
-    },
+    kill: killProcess,
     hostname: () => Deno.hostname(),
     capacity: () =>
       guard("capacity", `${procRoot}/meminfo`, async () => {

@@ -240,10 +240,13 @@ Deno.test("DenoHost under scoped permissions: procfs by a bind mount, links by l
   await within(async (host, dir) => {
     await host.mkdir(`${dir}/proc`);
     await host.mount({ source: "/proc", target: `${dir}/proc`, options: ["bind"] });
+    const child = new Deno.Command("/bin/sleep", { args: ["100"] }).spawn();
     const script = `
       import { createDenoHost } from ${JSON.stringify(import.meta.resolve("./deno_host.ts"))};
       const dir = ${JSON.stringify(dir)};
       const host = createDenoHost({ procRoot: dir + "/proc" });
+      host.kill(${child.pid}, "SIGHUP");
+      host.kill(4194301, "SIGKILL");
       await host.mkdir(dir + "/w/a");
       await host.symlink("a", dir + "/w/l");
       const twice = await host.symlink("b", dir + "/w/l").catch((e) => e.errno);
@@ -265,10 +268,11 @@ Deno.test("DenoHost under scoped permissions: procfs by a bind mount, links by l
       `--config=${new URL("../../deno.json", import.meta.url).pathname}`,
       `--allow-read=${dir}`,
       `--allow-write=${dir}`,
-      "--allow-run=/usr/bin/mount,/usr/bin/umount,/usr/bin/ln",
+      "--allow-run=/usr/bin/mount,/usr/bin/umount,/usr/bin/ln,/usr/bin/kill",
       "--allow-sys=statfs",
       "-",
-    ], { stdin: script });
+    ], { stdin: script }).finally(() => host.kill(child.pid, "SIGTERM"));
+    assert.equal((await child.status).signal, "SIGHUP");
     assert.equal(result.code, 0, result.stderr);
     assert.deepEqual(JSON.parse(result.stdout), {
       twice: "EEXIST",
