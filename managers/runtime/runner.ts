@@ -1,6 +1,7 @@
 import { isNotFound, type RuntimeService, type SandboxConfigInit } from "../../cri/api.ts";
 import type { Backoff } from "../../mod/base/backoff.ts";
 import { KubeletError, messageOf } from "../../mod/base/errors.ts";
+import type { Because } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { isSidecar, podContainers, podRef } from "../../mod/kube/pod.ts";
@@ -14,8 +15,13 @@ import type { PodBuilder, PodSituation } from "./types.ts";
 export interface RunnerOptions {
   runtime: Pick<
     RuntimeService,
-    "runPodSandbox" | "stopPodSandbox" | "removePodSandbox" | "podSandboxStatus" | "removeContainer"
+    "runPodSandbox" | "stopPodSandbox" | "removePodSandbox" | "podSandboxStatus"
   >;
+  /** Removes a container, its logs first unless they are to be kept. One that is gone is no error. */
+  removeContainer: (
+    id: string,
+    options: { because: Because; keepLogs?: boolean; signal: AbortSignal },
+  ) => Promise<void>;
   builder: PodBuilder;
   killer: Killer;
   starter: Starter;
@@ -36,6 +42,9 @@ export interface ApplyResult {
   /** Set when the pod as a whole could not be brought on. */
   readonly error?: string;
 }
+
+/** What a Killing event says of a regular container that is started again. */
+const restarted = ", will be restarted";
 
 /** Carries out what `decide` decided (runtime-contract.md section 7), in its order. */
 export class PodRunner {
@@ -114,13 +123,14 @@ export class PodRunner {
     podIP: string | undefined,
     signal: AbortSignal,
   ): Promise<void> {
+    const regular = new Set(pod.spec.containers.map((c) => c.name));
     await Promise.all(actions.kill.map(async ({ id, name, reason, message, probe, restarts }) => {
       if (!observed.containers.some((c) => c.id === id)) return;
       await this.#o.killer.kill({
         pod,
         containers: [{ id, name }],
         why: { reason, message },
-        eventText: restarts && !message.endsWith("will be restarted") ? `${message}, will be restarted` : message,
+        eventText: restarts && regular.has(name) && !message.endsWith(restarted) ? `${message}${restarted}` : message,
         podIP,
         signal,
         ...(probe ? { probe } : {}),
@@ -131,15 +141,10 @@ export class PodRunner {
   async #removeContainer(
     pod: BoundPod,
     id: string,
-    because: Why & { container: string },
+    { container, reason, message, keepLogs = false }: Why & { container: string; keepLogs?: boolean },
     signal: AbortSignal,
   ): Promise<void> {
-    try {
-      const { container, reason, message } = because;
-      await this.#o.runtime.removeContainer(id, { because: { pod: podRef(pod), container, reason, message }, signal });
-    } catch (thrown) {
-      if (!isNotFound(thrown)) throw thrown;
-    }
+    await this.#o.removeContainer(id, { because: { pod: podRef(pod), container, reason, message }, keepLogs, signal });
   }
 
   async #reset(
@@ -151,7 +156,7 @@ export class PodRunner {
     const why = { reason: reset.reason, message: reset.message };
     for (const { id, name, live } of reset.containers) {
       if (live) await this.#o.killer.kill({ pod, containers: [{ id, name }], why, graceSeconds: 0, podIP, signal });
-      await this.#removeContainer(pod, id, { container: name, ...why }, signal);
+      await this.#removeContainer(pod, id, { container: name, ...why, keepLogs: true }, signal);
     }
   }
 

@@ -54,14 +54,8 @@ export class Starter {
   }
 
   async start(request: StartRequest): Promise<void> {
-    const { pod, container, signal } = request;
-    const image = await this.#o.images.ensure({
-      pod,
-      container: container.spec,
-      sandboxConfig: request.sandboxConfig,
-      runtimeHandler: request.handler,
-      signal,
-    });
+    const { pod, container } = request;
+    const image = await this.#image(request);
     const restartCount = await this.#restartCount(request);
     const id = await this.#create(request, restartCount, image);
     await this.#launch(request, id);
@@ -74,6 +68,22 @@ export class Starter {
       }
     });
     await this.#postStart(request, id);
+  }
+
+  async #image(request: StartRequest): ReturnType<ImageManager["ensure"]> {
+    const { pod, container, sandboxConfig, handler, signal } = request;
+    try {
+      return await this.#o.images.ensure({
+        pod,
+        container: container.spec,
+        sandboxConfig,
+        runtimeHandler: handler,
+        signal,
+      });
+    } catch (thrown) {
+      if (thrown instanceof ImageError) this.#event(request, "Warning", "Failed", `Error: ${thrown.reason}`);
+      throw thrown;
+    }
   }
 
   /** Previous status + 1; without a status, from the log files (section 5). */

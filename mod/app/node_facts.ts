@@ -16,6 +16,13 @@ export interface NodeFacts {
   readonly allocatable: Readonly<Record<string, string>>;
   /** Huge page sizes in the runtime's words (`2MB`). */
   readonly hugePageSizes: readonly string[];
+  /** As the label `kubernetes.io/arch` has it. */
+  readonly arch: string;
+  /** The kernel's release. */
+  readonly kernelVersion: string;
+  readonly appArmor: boolean;
+  /** True when groups can limit swap (cgroup v2's memory.swap.max). */
+  readonly swapController: boolean;
 }
 
 /** The node's name: --hostname-override or the machine's, lower-cased and trimmed (features.md A9). */
@@ -32,19 +39,28 @@ export function hardThresholds(config: Pick<KubeletConfig, "evictionThresholds">
 
 /** Finds out what the node is. Rejects with code Host when procfs or the root directory's file system cannot be read. */
 export async function nodeFacts(options: {
-  host: Pick<Host, "capacity" | "space" | "readText" | "hostname" | "procRoot">;
+  host: Pick<Host, "capacity" | "space" | "readText" | "stat" | "hostname" | "procRoot">;
   config: KubeletConfig;
   rootDir: string;
   hostnameOverride: string;
   nodeIp: string;
   interfaces: () => readonly InterfaceAddress[];
+  /** The machine's architecture in Deno's words. */
+  arch: string;
+  /** Directory of the memory controller's hierarchy on cgroup v2; undefined on v1. */
+  memoryV2: string | undefined;
 }): Promise<NodeFacts> {
   const { host, config, rootDir, nodeIp } = options;
-  const [{ memory, cpus, swap }, space, routes] = await Promise.all([
+  const swapPath = options.memoryV2 === undefined ? undefined : `${options.memoryV2}/kubepods/memory.swap.max`;
+  const [{ memory, cpus, swap }, space, routes, kernel, appArmor, swapFile] = await Promise.all([
     host.capacity(),
     host.space(rootDir),
     // A node without IPv4 routes has no such table.
     host.readText(`${host.procRoot}/net/route`).catch(() => ""),
+    host.readText(`${host.procRoot}/sys/kernel/osrelease`),
+    // Without the module there is no such file.
+    host.readText("/sys/module/apparmor/parameters/enabled").catch(() => "N"),
+    swapPath === undefined ? undefined : host.stat(swapPath),
   ]);
   const machine = { memory, cpus, ephemeralStorage: space.total };
   return {
@@ -62,5 +78,9 @@ export async function nodeFacts(options: {
       podsPerCore: config.podsPerCore,
     }),
     hugePageSizes: [],
+    arch: options.arch === "x86_64" ? "amd64" : options.arch === "aarch64" ? "arm64" : options.arch,
+    kernelVersion: kernel.trim(),
+    appArmor: appArmor.trim() === "Y",
+    swapController: swapFile !== undefined,
   };
 }

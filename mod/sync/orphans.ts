@@ -1,36 +1,21 @@
-import type { BoundPod, Container, LifecycleHandler } from "../kube/types.ts";
-import type { ObservedContainer, ObservedPod } from "../pod/observed.ts";
-
-const preStopAnnotation = "io.kubernetes.container.preStopHandler";
-
-function preStopOf(container: ObservedContainer): LifecycleHandler | undefined {
-  const text = container.annotations[preStopAnnotation];
-  if (text === undefined) return undefined;
-  try {
-    const handler: unknown = JSON.parse(text);
-    return typeof handler === "object" && handler !== null ? handler : undefined;
-  } catch {
-    // A damaged annotation only costs the hook; the container must still be stopped.
-    return undefined;
-  }
-}
+import type { BoundPod } from "../kube/types.ts";
+import { podOfContainer } from "../pod/kill.ts";
+import type { ObservedPod } from "../pod/observed.ts";
 
 /**
  * A pod that no source knows, rebuilt from what the runtime tells of it: enough to stop it in order and to remove it
  * (features.md B19).
  */
 export function podFromRuntime(observed: ObservedPod): BoundPod {
+  const { uid, name, namespace } = observed;
   const names = [...new Set(observed.containers.map((c) => c.name))];
+  const newest = names.map((container) => observed.containers.find((c) => c.name === container)!);
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name: observed.name, namespace: observed.namespace, uid: observed.uid },
+    metadata: { name, namespace, uid },
     spec: {
-      containers: names.map((name): Container => {
-        const newest = observed.containers.find((c) => c.name === name)!;
-        const preStop = preStopOf(newest);
-        return { name, image: newest.image, resources: {}, ...(preStop ? { lifecycle: { preStop } } : {}) };
-      }),
+      containers: newest.flatMap((c) => podOfContainer(c, { uid, name, namespace }).spec.containers),
       terminationGracePeriodSeconds: 1,
       restartPolicy: "Never",
     },

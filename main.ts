@@ -1,0 +1,3 @@
+import { main } from "./mod/app/main.ts";
+
+Deno.exit(await main(Deno.args));

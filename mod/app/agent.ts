@@ -1,0 +1,421 @@
+import type { ImageService, RuntimeService } from "../../cri/api.ts";
+import { journaledImages, journaledRuntime } from "../../cri/journaled.ts";
+import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
+import type { CgroupManager } from "../../managers/cgroups/types.ts";
+import { createContainerGC } from "../../managers/gc/collector.ts";
+import { createImageManager } from "../../managers/images/manager.ts";
+import { createHookRunner } from "../../managers/lifecycle/hooks.ts";
+import { LogFiles } from "../../managers/logs/log_files.ts";
+import { terminationMessage } from "../../managers/logs/termination.ts";
+import { createProbeManager } from "../../managers/probes/manager.ts";
+import type { Dialers } from "../../managers/probes/prober.ts";
+import { Killer } from "../../managers/runtime/kill.ts";
+import { PodRunner } from "../../managers/runtime/runner.ts";
+import { Starter } from "../../managers/runtime/start.ts";
+import { type StatusEntry, StatusManager } from "../../managers/status/status_manager.ts";
+import { Backoff } from "../base/backoff.ts";
+import type { Clock } from "../base/clock.ts";
+import { abortedBy, isAborted, messageOf } from "../base/errors.ts";
+import type { Host } from "../base/host.ts";
+import type { Journal } from "../base/journal.ts";
+import type { Logger } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import { Scope } from "../base/scope.ts";
+import type { EventSink } from "../kube/events.ts";
+import type { BoundPod, PodStatus } from "../kube/types.ts";
+import { admit } from "../pod/admission/admit.ts";
+import { podDir, podLogDir, rootPaths } from "../pod/config/paths.ts";
+import { type ObservedPod, unobserved } from "../pod/observed.ts";
+import { activeDeadline } from "../pod/status/deadline.ts";
+import { generateStatus } from "../pod/status/generate.ts";
+import type { HealthCheck } from "../server/healthz.ts";
+import type { Sources, SourcesOptions } from "../sources/sources.ts";
+import { Housekeeping } from "../sync/housekeeping.ts";
+import { Pleg } from "../sync/pleg.ts";
+import { PodStore } from "../sync/pod_store.ts";
+import { AgentPodSyncer, type StatusSituation } from "../sync/pod_syncer.ts";
+import { PodWorkers } from "../sync/pod_workers.ts";
+import { QosKeeper } from "../sync/qos_keeper.ts";
+import { RuntimeState } from "../sync/runtime_state.ts";
+import { type Admission, SyncLoop } from "../sync/sync_loop.ts";
+import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
+import type { KubeletFlags } from "./config/flags.ts";
+import type { KubeletConfig } from "./config/kubelet_config.ts";
+import type { NodeFacts } from "./node_facts.ts";
+
+/** Everything that the agent is given: the world outside, and what was found out of it at start. */
+export interface AgentOptions {
+  config: KubeletConfig;
+  flags: KubeletFlags;
+  facts: NodeFacts;
+  hierarchies: Hierarchies;
+  /** The cgroup driver in force (the runtime's word, or the configuration's). */
+  cgroupDriver: "cgroupfs" | "systemd";
+  host: Host;
+  clock: Clock;
+  random: Random;
+  runtime: RuntimeService;
+  images: ImageService;
+  /** The runtime's name, as container ids show it. */
+  runtimeName: string;
+  dial: Dialers;
+  journal: Journal;
+  events: EventSink;
+  log: Logger;
+  fetch?: SourcesOptions["fetch"];
+  stdin?: ReadableStream<Uint8Array>;
+  /** Told of each new status of a pod. */
+  onStatus?: (entry: StatusEntry) => void;
+}
+
+/** A running agent, as those who started it see it. */
+export interface Agent {
+  /** Runs until the signal aborts; containers are left as they are. */
+  run(signal: AbortSignal): Promise<void>;
+  readonly healthChecks: readonly HealthCheck[];
+  /** The pods that the sources want now, with their statuses. */
+  pods(): { pod: BoundPod; status: PodStatus | undefined }[];
+  /** True once every source has been read. */
+  readonly sourcesReady: boolean;
+  /** What is wrong with manifests now, by file or URL. */
+  problems(): ReadonlyMap<string, string>;
+}
+
+/** Puts an agent together. Nothing runs before `run` is called. */
+export function createAgent(options: AgentOptions): Agent {
+  return new ComposedAgent(options);
+}
+
+/** The root directory of an agent that is alone on its node; only then are the well-known log links its own. */
+const defaultRootDir = "/var/lib/kubelet";
+/** Restart back-off: its first delay, and the quiet after which it starts anew (section 9), in milliseconds. */
+const restartBackOffMs = 10_000;
+const restartResetMs = 600_000;
+/** How long to wait between two tries to reach the runtime at start (runtime-contract.md section 9). */
+const runtimeRetryMs = [100, 200, 400, 800, 1600, 3200, 5000] as const;
+
+class ComposedAgent implements Agent {
+  readonly #o: AgentOptions;
+  readonly #scope: Scope;
+  readonly #statuses: StatusManager;
+  readonly #store = new PodStore();
+  readonly #sources: Sources;
+  readonly #runtimeState: RuntimeState;
+  readonly #probes: ReturnType<typeof createProbeManager>;
+  readonly #pleg: Pleg;
+  readonly #workers: PodWorkers;
+  readonly #loop: SyncLoop;
+  readonly #cgroups: CgroupManager;
+  readonly #qos: QosKeeper;
+
+  constructor(options: AgentOptions) {
+    this.#o = options;
+    const { config, flags, facts, clock, random, log, events, host } = options;
+    const scope = this.#scope = new Scope("agent", {
+      onFailure: (error, task) => log.error("a task of the agent failed", { task, error: error.message }),
+    });
+    const rootDir = flags.rootDir;
+    const runtime = journaledRuntime(options.runtime, options.journal);
+    const images = journaledImages(options.images, options.journal);
+
+    this.#statuses = new StatusManager(options.onStatus ? { onChange: options.onStatus } : {});
+    this.#sources = makeSources(options);
+    this.#cgroups = makeCgroups(options);
+    const volumes = makeVolumes(options, scope);
+    const logs = new LogFiles({
+      host,
+      runtime,
+      log,
+      podLogsDir: config.podLogsDir,
+      linkDir: flags.rootDir === defaultRootDir ? "/var/log/containers" : `${flags.rootDir}/log-links`,
+    });
+    this.#runtimeState = new RuntimeState({ runtime, clock, log, onReady: () => this.#loop.wakeAll() });
+    this.#probes = createProbeManager({
+      runtime,
+      dial: options.dial,
+      clock,
+      random,
+      log,
+      events,
+      startedAt: clock.now(),
+      onUpdate: (update) => this.#loop.probe(update.podUid),
+    });
+    const imageManager = createImageManager({
+      images,
+      clock,
+      log,
+      events,
+      serialize: config.serializeImagePulls,
+      maxParallel: config.maxParallelImagePulls,
+      qps: config.registryPullQPS,
+      burst: config.registryBurst,
+    });
+    const hooks = createHookRunner({ runtime, http: options.dial.http, clock, log, events });
+    const killer = new Killer({ runtime, hooks, clock, events, log });
+    const builder = makeBuilder(options, this.#cgroups, volumes, () => this.#runtimeState.handlers);
+    const backoff = new Backoff({
+      clock,
+      initial: restartBackOffMs,
+      max: config.crashLoopBackOff.maxContainerRestartPeriodMs,
+      resetAfter: restartResetMs,
+    });
+    const starter = new Starter({
+      runtime,
+      images: imageManager,
+      builder,
+      hooks,
+      killer,
+      logs,
+      clock,
+      events,
+      log,
+      scope,
+    });
+    const runner = new PodRunner({
+      runtime,
+      removeContainer: (id, removal) => gc.removeContainer(id, removal),
+      builder,
+      killer,
+      starter,
+      backoff,
+      events,
+      log,
+      onSandbox: (pod, ips) => syncer.noteSandbox(pod, ips),
+    });
+    const gc = createContainerGC({
+      runtime,
+      logs,
+      clock,
+      log,
+      events,
+      policy: {
+        minAgeMs: flags.minimumContainerTTLMs,
+        maxPerContainer: flags.maximumDeadContainersPerContainer,
+        maxContainers: flags.maximumDeadContainers,
+      },
+      pods: {
+        sourcesReady: () => this.#sources.allReady,
+        contentMayGo: (uid) => !this.#workers.has(uid),
+        runtimeMayGo: (uid) => !(this.#workers.get(uid)?.mayRun ?? false),
+      },
+    });
+    this.#pleg = new Pleg({
+      runtime,
+      clock,
+      log,
+      terminationMessage: (_uid, status) => terminationMessage(host, status),
+      onEvent: (event) => {
+        this.#loop.pleg(event);
+        const { observed } = event;
+        if (event.died && observed) {
+          scope.spawn("trim dead containers", (signal) => gc.trim(observed, { signal }));
+        }
+      },
+      onRuntime: (up, error) => this.#onRuntime(up, error),
+    });
+    const syncer = new AgentPodSyncer({
+      pleg: this.#pleg,
+      runner,
+      volumes,
+      cgroups: this.#cgroups,
+      probes: this.#probes,
+      images: imageManager,
+      statuses: this.#statuses,
+      backoff,
+      host,
+      clock,
+      events,
+      log,
+      status: (pod, observed, situation) => this.#status(pod, observed, situation),
+      deadlineMs: (pod, status) => activeDeadline(pod, status, clock.now())?.remainingMs,
+      networkError: () => this.#runtimeState.networkError,
+      nodeIPs: facts.ips,
+      podDir: (uid) => podDir(rootDir, uid),
+      logDir: (pod) => podLogDir(config.podLogsDir, pod),
+      removeLogLinks: (pod, observed) => logs.unlink(pod, observed.containers),
+      onGone: () => housekeeping.mark(),
+    });
+    this.#workers = new PodWorkers({
+      scope,
+      syncer,
+      clock,
+      random,
+      log,
+      resyncMs: config.syncFrequencyMs,
+      onFreed: () => this.#qos.mark(),
+    });
+    this.#qos = new QosKeeper({ scope, cgroups: this.#cgroups, log, active: () => this.#activePods() });
+    const housekeeping = new Housekeeping({
+      scope,
+      host,
+      clock,
+      log,
+      workers: this.#workers,
+      cgroups: this.#cgroups,
+      volumes,
+      podsDir: rootPaths.pods(rootDir),
+      collectGarbage: (signal) => gc.collect(signal),
+    });
+    this.#loop = new SyncLoop({
+      sources: this.#sources,
+      store: this.#store,
+      workers: this.#workers,
+      pleg: this.#pleg,
+      clock,
+      log,
+      journal: options.journal,
+      events,
+      admit: (pod, active) => this.#admit(pod, active),
+      onRejected: (pod, rejected) => this.#reject(pod, rejected),
+      onForgotten: (uid) => this.#statuses.remove(uid),
+      housekeep: () => housekeeping.trigger(),
+    });
+  }
+
+  get sourcesReady(): boolean {
+    return this.#sources.allReady;
+  }
+
+  problems(): ReadonlyMap<string, string> {
+    return this.#sources.problems();
+  }
+
+  get healthChecks(): readonly HealthCheck[] {
+    const { clock, config } = this.#o;
+    const limit = Math.max(5 * 60_000, 2 * config.syncFrequencyMs);
+    return [
+      { name: "ping", check: () => undefined },
+      { name: "log", check: () => undefined },
+      {
+        name: "syncloop",
+        check: () => clock.now() - this.#loop.lastActive > limit ? "sync Loop took longer than expected" : undefined,
+      },
+    ];
+  }
+
+  pods(): { pod: BoundPod; status: PodStatus | undefined }[] {
+    return [...this.#store.all()].map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const scope = this.#scope;
+    const stop = () => void scope.close().catch(() => {});
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      if (signal.aborted) return;
+      // Sources are read while the runtime may still be starting; what they say waits in the stream.
+      this.#sources.run(scope);
+      await this.#setUpCgroups(scope.signal);
+      await this.#reachRuntime(scope.signal);
+      scope.spawn("runtime state", (s) => this.#runtimeState.run(s));
+      scope.spawn("pleg", (s) => this.#pleg.run(s));
+      scope.spawn("container events", (s) => this.#pleg.follow(s));
+      this.#qos.mark();
+      await this.#loop.run(scope.signal);
+    } catch (thrown) {
+      if (!(scope.signal.aborted && isAborted(thrown))) throw thrown;
+    } finally {
+      signal.removeEventListener("abort", stop);
+      await this.#probes[Symbol.asyncDispose]();
+      await scope.close();
+    }
+  }
+
+  /** Waits for the runtime, then takes the first whole picture: what runs already must be known before anything starts. */
+  async #reachRuntime(signal: AbortSignal): Promise<void> {
+    const { clock, log, config } = this.#o;
+    for (let tries = 0; !await this.#pleg.relist(signal, true); tries++) {
+      if (tries === 0) {
+        log.warn("waiting for the container runtime", { endpoint: config.containerRuntimeEndpoint });
+      }
+      await clock.sleep(runtimeRetryMs[Math.min(tries, runtimeRetryMs.length - 1)]!, signal);
+    }
+    await this.#runtimeState.check(signal);
+  }
+
+  async #setUpCgroups(signal: AbortSignal): Promise<void> {
+    const { clock, log, events, config } = this.#o;
+    if (!config.cgroupsPerQOS) return;
+    try {
+      await this.#cgroups.setUpNode();
+    } catch (thrown) {
+      // A root that is missing is a fault of the configuration; limits that do not fit yet may fit later.
+      if (!messageOf(thrown).startsWith("Failed to update Node Allocatable Limits")) throw thrown;
+      log.error("node allocatable limits are not enforced yet", { error: messageOf(thrown) });
+      events.node({ type: "Warning", reason: "FailedNodeAllocatableEnforcement", message: messageOf(thrown) });
+      this.#scope.spawn("node allocatable", async (s) => {
+        await clock.sleep(60_000, s);
+        await this.#setUpCgroups(s);
+      });
+    }
+    if (signal.aborted) throw abortedBy(signal);
+  }
+
+  #onRuntime(up: boolean, error?: string): void {
+    const { log } = this.#o;
+    if (!up) log.error("the container runtime does not answer; pods stay as they are", { error });
+    else {
+      log.info("the container runtime answers");
+      this.#loop?.wakeAll();
+    }
+  }
+
+  #activePods(): BoundPod[] {
+    const pods: BoundPod[] = [];
+    for (const worker of this.#workers.all()) if (worker.mayRun) pods.push(worker.pod);
+    return pods;
+  }
+
+  #admit(pod: BoundPod, active: readonly BoundPod[]): Admission {
+    const answer = admit({
+      pod,
+      active,
+      node: admissionFacts(this.#o),
+      policy: { allowedUnsafeSysctls: this.#o.config.allowedUnsafeSysctls },
+    });
+    if (!answer.admit) return answer;
+    for (const victim of answer.victims) {
+      const message = "Preempted in order to admit critical pod";
+      this.#workers.get(victim.metadata.uid)?.kill({
+        why: { reason: "Preempting", message },
+        graceSeconds: 0,
+        failed: { reason: "Preempting", message },
+      });
+    }
+    this.#qos.mark();
+    return answer;
+  }
+
+  #reject(pod: BoundPod, rejected: { reason: string; message: string }): void {
+    const status = generateStatus({
+      pod,
+      observed: unobserved(pod, this.#o.clock.now()),
+      probes: () => ({}),
+      startErrors: () => undefined,
+      hostIPs: [],
+      now: this.#o.clock.now(),
+      terminating: true,
+      rejected,
+      runtimeName: this.#o.runtimeName,
+    });
+    this.#statuses.set(pod, status);
+  }
+
+  #status(pod: BoundPod, observed: ObservedPod, situation: StatusSituation): PodStatus {
+    const { previous, actions, failed, stopped } = situation;
+    return generateStatus({
+      pod,
+      observed,
+      ...(previous ? { previous } : {}),
+      probes: (id) => this.#probes.results(id),
+      startErrors: (name) => situation.startErrors.get(name),
+      ...(actions ? { held: actions.held, createSandboxNeeded: actions.createSandbox !== undefined } : {}),
+      hostIPs: [],
+      now: this.#o.clock.now(),
+      terminating: situation.terminating,
+      // A terminal phase is for a pod of which nothing runs any more.
+      ...(failed && stopped ? { forced: failed } : {}),
+      runtimeName: this.#o.runtimeName,
+    });
+  }
+}

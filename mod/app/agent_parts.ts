@@ -1,0 +1,161 @@
+import { type CgroupManagerOptions, createCgroupManager } from "../../managers/cgroups/manager.ts";
+import type { CgroupManager } from "../../managers/cgroups/types.ts";
+import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
+import { emptyDirPlugin } from "../../managers/volumes/empty_dir.ts";
+import { hostPathPlugin } from "../../managers/volumes/host_path.ts";
+import { imagePlugin } from "../../managers/volumes/image.ts";
+import { createVolumeManager } from "../../managers/volumes/manager.ts";
+import { downwardApiPlugin, projectedPlugin } from "../../managers/volumes/projected.ts";
+import type { SubPaths, VolumeManager } from "../../managers/volumes/types.ts";
+import type { RuntimeHandler } from "../../cri/gen/runtime_pb.ts";
+import type { Scope } from "../base/scope.ts";
+import { milliValueBig, parseQuantity, type Quantity, valueBig } from "../kube/quantity.ts";
+import type { NodeFacts as AdmissionFacts } from "../pod/admission/types.ts";
+import { noObjects } from "../pod/config/env.ts";
+import type { Amounts } from "../pod/resources.ts";
+import { createSources, type Sources } from "../sources/sources.ts";
+import type { AgentOptions } from "./agent.ts";
+
+/** Sums reservations to amounts: milli-CPU, bytes, counts. */
+function amounts(...lists: Readonly<Record<string, Quantity>>[]): Amounts {
+  const sum: Amounts = {};
+  for (const list of lists) {
+    for (const [name, quantity] of Object.entries(list)) {
+      const key = name === "pid" ? "pids" : name;
+      sum[key] = (sum[key] ?? 0n) + (name === "cpu" ? milliValueBig(quantity) : valueBig(quantity));
+    }
+  }
+  return sum;
+}
+
+/** The control groups of this agent's pods. */
+export function makeCgroups(o: AgentOptions): CgroupManager {
+  const { config, facts } = o;
+  const enforce = new Set(config.enforceNodeAllocatable);
+  const groups: NonNullable<CgroupManagerOptions["reservedGroups"]>[number][] = [];
+  for (
+    const [what, purpose, cgroup, reserved] of [
+      ["system-reserved", "system reserved", config.systemReservedCgroup, config.systemReserved],
+      ["kube-reserved", "kube reserved", config.kubeReservedCgroup, config.kubeReserved],
+    ] as const
+  ) {
+    const compressibleOnly = enforce.has(`${what}-compressible`);
+    if (enforce.has(what) || compressibleOnly) {
+      groups.push({ purpose, cgroup, limits: amounts(reserved), compressibleOnly });
+    }
+  }
+  return createCgroupManager({
+    host: o.host,
+    clock: o.clock,
+    log: o.log,
+    hierarchies: o.hierarchies,
+    driver: o.cgroupDriver,
+    cgroupRoot: config.cgroupRoot,
+    podPidsLimit: config.podPidsLimit,
+    cpuCFSQuota: config.cpuCFSQuota,
+    cpuCFSQuotaPeriod: config.cpuCFSQuotaPeriodMs * 1000,
+    nodeCapacity: { cpu: BigInt(facts.cpus) * 1000n, memory: BigInt(facts.memory) },
+    reserved: amounts(config.systemReserved, config.kubeReserved),
+    enforcePods: enforce.has("pods"),
+    reservedGroups: groups,
+    hugePageSizes: facts.hugePageSizes,
+  });
+}
+
+/** The volumes that an agent without an API server can give. */
+export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubPaths {
+  const allocatable = () => o.facts.allocatable;
+  const memory = { allocatableMemory: () => valueBig(parseQuantity(o.facts.allocatable.memory ?? "0")) };
+  const downward = downwardApiPlugin({ memory, allocatable });
+  return createVolumeManager({
+    host: o.host,
+    clock: o.clock,
+    log: o.log,
+    events: o.events,
+    scope,
+    rootDir: o.flags.rootDir,
+    plugins: [
+      emptyDirPlugin(memory),
+      hostPathPlugin(),
+      downward,
+      projectedPlugin({ memory, allocatable }),
+      imagePlugin(),
+    ],
+  });
+}
+
+/** Builds what CRI is given, from this node's settings. */
+export function makeBuilder(
+  o: AgentOptions,
+  cgroups: CgroupManager,
+  subPaths: SubPaths,
+  handlers: () => readonly RuntimeHandler[],
+): AgentPodBuilder {
+  const { config, facts, flags } = o;
+  return new AgentPodBuilder({
+    host: o.host,
+    random: o.random,
+    events: o.events,
+    policy: {
+      rootDir: flags.rootDir,
+      seccompDefault: config.seccompDefault,
+      selinuxEnabled: false,
+      stopSignals: false,
+      cpuCfsQuota: config.cpuCFSQuota,
+      cpuPeriodUs: config.cpuCFSQuotaPeriodMs * 1000,
+      cgroupVersion: o.hierarchies.version,
+      ...(config.singleProcessOOMKill === undefined ? {} : { singleProcessOOMKill: config.singleProcessOOMKill }),
+      memorySwap: config.memorySwap.swapBehavior === "LimitedSwap" ? "LimitedSwap" : "NoSwap",
+      swapAvailable: facts.swapController,
+      nodeMemory: facts.memory,
+      nodeSwap: facts.swap,
+      hugePageSizes: facts.hugePageSizes,
+    },
+    podLogsDir: config.podLogsDir,
+    resolvConf: config.resolvConf,
+    clusterDNS: config.clusterDNS,
+    clusterDomain: config.clusterDomain,
+    nodeIPs: facts.ips,
+    allocatable: facts.allocatable,
+    cgroupParent: (pod) => cgroups.parentOf(pod),
+    objects: noObjects,
+    handlers,
+    subPath: ({ pod, container, mount, volume, signal }) =>
+      subPaths.prepareSubPath({ pod, container, index: mount.index, volume, subPath: mount.subPath, signal }),
+  });
+}
+
+/** The pod sources that the configuration names. */
+export function makeSources(o: AgentOptions): Sources {
+  return createSources({
+    host: o.host,
+    clock: o.clock,
+    log: o.log,
+    events: o.events,
+    nodeName: o.facts.name,
+    config: o.config,
+    ...(o.fetch ? { fetch: o.fetch } : {}),
+    ...(o.stdin ? { stdin: o.stdin } : {}),
+  });
+}
+
+/** What admission needs to know of this node. */
+export function admissionFacts(o: AgentOptions): AdmissionFacts {
+  const { facts } = o;
+  return {
+    name: facts.name,
+    allocatable: facts.allocatable,
+    labels: {
+      "kubernetes.io/hostname": facts.name,
+      "kubernetes.io/os": "linux",
+      "kubernetes.io/arch": facts.arch,
+      "beta.kubernetes.io/os": "linux",
+      "beta.kubernetes.io/arch": facts.arch,
+      ...o.flags.nodeLabels,
+    },
+    os: "linux",
+    arch: facts.arch,
+    kernelVersion: facts.kernelVersion,
+    features: { appArmor: facts.appArmor },
+  };
+}

@@ -1,0 +1,76 @@
+import { systemClock } from "../base/clock.ts";
+import { createDenoHost } from "../base/deno_host.ts";
+import { messageOf } from "../base/errors.ts";
+import { type Logger, silent } from "../base/log.ts";
+import { exitCodes, parseCommand } from "./cli/command.ts";
+import { explainConfig } from "./config/explain.ts";
+import { loadConfig } from "./config/load.ts";
+import { startLogging } from "./logging.ts";
+import { run } from "./run.ts";
+
+function print(stream: "stdout" | "stderr", text: string): void {
+  writeAll(stream, new TextEncoder().encode(text));
+}
+
+function writeAll(stream: "stdout" | "stderr", bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length;) at += Deno[stream].writeSync(bytes.subarray(at));
+}
+
+/** Keeps what is logged before the log's own settings are known, and hands it on once they are. */
+class EarlyLog implements Logger {
+  readonly #lines: ((log: Logger) => void)[] = [];
+  error: Logger["error"] = (...a) => void this.#lines.push((log) => log.error(...a));
+  warn: Logger["warn"] = (...a) => void this.#lines.push((log) => log.warn(...a));
+  info: Logger["info"] = (...a) => void this.#lines.push((log) => log.info(...a));
+  detail: Logger["detail"] = (...a) => void this.#lines.push((log) => log.detail(...a));
+  with = (): Logger => this;
+  replay(log: Logger): void {
+    for (const line of this.#lines.splice(0)) line(log);
+  }
+}
+
+/** Runs what the command line asks for; the answer is the process's exit code. */
+export async function main(argv: readonly string[]): Promise<number> {
+  try {
+    const command = parseCommand(argv);
+    switch (command.command) {
+      case "help":
+      case "version":
+        print("stdout", command.text);
+        return exitCodes.ok;
+      case "explain": {
+        if (command.subject !== "config") {
+          throw new Error(`explain ${command.subject}: only "explain config [FIELD]" is available yet`);
+        }
+        const host = createDenoHost();
+        const given = command.argv.length > 0;
+        const loaded = given ? await loadConfig({ argv: command.argv, host, log: silent, cwd: Deno.cwd() }) : undefined;
+        const [field] = command.rest;
+        print("stdout", `${explainConfig({ ...(field ? { field } : {}), ...(loaded ? { loaded } : {}) })}\n`);
+        return exitCodes.ok;
+      }
+      case "run":
+        return await start(argv);
+    }
+  } catch (thrown) {
+    print("stderr", `Error: ${messageOf(thrown)}\n`);
+    return exitCodes.failed;
+  }
+}
+
+async function start(argv: readonly string[]): Promise<number> {
+  const host = createDenoHost({
+    procRoot: Deno.env.get("DENOLET_PROC") ?? "/proc",
+    cgroupRoot: Deno.env.get("DENOLET_CGROUP") ?? "/sys/fs/cgroup",
+  });
+  const early = new EarlyLog();
+  const loaded = await loadConfig({ argv, host, log: early, cwd: Deno.cwd() });
+  using logging = startLogging({
+    config: loaded.config.logging,
+    clock: systemClock,
+    pid: Deno.pid,
+    write: writeAll,
+  });
+  early.replay(logging.log);
+  return await run({ loaded, host, log: logging.log, print: (text) => print("stdout", text) });
+}

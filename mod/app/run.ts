@@ -1,0 +1,226 @@
+import { isUnimplemented, type RuntimeService } from "../../cri/api.ts";
+import { CgroupDriver } from "../../cri/gen/runtime_pb.ts";
+import { createImageClient, createRuntimeClient } from "../../cri/grpc.ts";
+import { detectCgroups, type Hierarchies } from "../../managers/cgroups/hierarchies.ts";
+import { networkDialers } from "../../managers/probes/prober.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
+import { isAborted, KubeletError, messageOf } from "../base/errors.ts";
+import type { Host } from "../base/host.ts";
+import { Journal } from "../base/journal.ts";
+import type { Logger } from "../base/log.ts";
+import { systemRandom } from "../base/random.ts";
+import { Scope } from "../base/scope.ts";
+import { rootPaths } from "../pod/config/paths.ts";
+import { type HealthCheck, serveHealthz } from "../server/healthz.ts";
+import { type Agent, createAgent } from "./agent.ts";
+import { exitCodes } from "./cli/command.ts";
+import { describeUnused } from "./config/explain.ts";
+import type { LoadedConfig } from "./config/load.ts";
+import { JournalFile } from "./journal_file.ts";
+import { LogEvents } from "./log_events.ts";
+import { nodeFacts } from "./node_facts.ts";
+import { RunOnce } from "./run_once_watch.ts";
+import { checkMachine } from "./start_checks.ts";
+import { kubernetesVersion } from "./version.ts";
+
+export interface RunOptions {
+  loaded: LoadedConfig;
+  host: Host;
+  log: Logger;
+  /** Prints what run-once has to tell to standard output. */
+  print: (text: string) => void;
+}
+
+/** The signals that end the agent; containers go on (features.md A30). */
+const endings = ["SIGTERM", "SIGINT"] as const;
+
+/** Runs the agent until a signal ends it, or run-once is done. The answer is the exit code. */
+export async function run(options: RunOptions): Promise<number> {
+  const { loaded, log } = options;
+  const { config, flags } = loaded;
+  log.info("starting", { version: kubernetesVersion, pid: Deno.pid, deno: Deno.version.deno });
+  if (flags.kubeconfig !== "") {
+    log.warn("--kubeconfig is not used yet: this agent runs standalone, on pods from files and URLs");
+  }
+  const unused = describeUnused(loaded);
+  if (unused !== "") log.warn(unused);
+
+  const ended = new AbortController();
+  const onSignal = () => ended.abort(new KubeletError("Aborted", "a signal ended the agent"));
+  for (const name of endings) Deno.addSignalListener(name, onSignal);
+  try {
+    await prepareRoot(options);
+    using lock = await options.host.lock(`${flags.rootDir}/.denolet.lock`);
+    if (!lock) {
+      throw new KubeletError(
+        "Locked",
+        `another agent already uses the root directory ${flags.rootDir}; stop it, or give this one its own --root-dir`,
+      );
+    }
+    return await runLocked(options, ended);
+  } catch (thrown) {
+    if (ended.signal.aborted && isAborted(thrown)) return exitCodes.ok;
+    log.error("the agent ends", { error: messageOf(thrown) });
+    return exitCodes.failed;
+  } finally {
+    for (const name of endings) Deno.removeSignalListener(name, onSignal);
+    log.info("ended; containers keep running");
+    void config;
+  }
+}
+
+/** Makes the root directory with the contract's modes (runtime-contract.md section 2). */
+async function prepareRoot({ loaded, host }: RunOptions): Promise<void> {
+  const { rootDir } = loaded.flags;
+  await host.mkdir(rootDir, { mode: 0o750 });
+  for (const dir of [rootPaths.pods(rootDir), rootPaths.plugins(rootDir), rootPaths.pluginRegistration(rootDir)]) {
+    await host.mkdir(dir, { mode: 0o750 });
+  }
+  await host.mkdir(loaded.config.podLogsDir, { mode: 0o750 });
+}
+
+async function runLocked(options: RunOptions, ended: AbortController): Promise<number> {
+  const { loaded, host, log } = options;
+  const { config, flags } = loaded;
+  const clock = systemClock;
+  await using scope = new Scope("process", {
+    signal: ended.signal,
+    onFailure: (error, task) => log.error("a task failed", { task, error: error.message }),
+  });
+  const health: HealthCheck[] = [{ name: "ping", check: () => undefined }];
+  if (config.healthzPort > 0) {
+    scope.spawn("healthz", (signal) =>
+      serveHealthz({
+        address: config.healthzBindAddress,
+        port: config.healthzPort,
+        checks: health,
+        log,
+        signal,
+        sleep: (ms, s) => clock.sleep(ms, s),
+      }));
+  }
+  const hierarchies = await detectCgroups(host);
+  const events = new LogEvents(log);
+  await checkMachine({ config, host, hierarchies, events, log });
+
+  using runtime = createRuntimeClient({
+    endpoint: config.containerRuntimeEndpoint,
+    timeoutMs: config.runtimeRequestTimeoutMs,
+    log,
+  });
+  using images = createImageClient({
+    endpoint: config.imageServiceEndpoint,
+    timeoutMs: config.runtimeRequestTimeoutMs,
+    log,
+  });
+  const known = await meetRuntime({ runtime, clock, log, config, signal: scope.signal });
+  const facts = await nodeFacts({
+    host,
+    config,
+    rootDir: flags.rootDir,
+    hostnameOverride: flags.hostnameOverride,
+    nodeIp: flags.nodeIP,
+    interfaces: () => Deno.networkInterfaces(),
+    arch: Deno.build.arch,
+    memoryV2: memoryOfV2(hierarchies),
+  });
+  const journalFile = new JournalFile({ path: `${flags.rootDir}/journal.jsonl`, log, store: journalStore(host) });
+  const journal = new Journal({ clock, sink: journalFile.sink, limit: 2000 });
+  scope.spawn("journal", (signal) => journalFile.run(signal));
+  const once = config.runOnce ? new RunOnce({ print: options.print, clock }) : undefined;
+  const agent: Agent = createAgent({
+    config,
+    flags,
+    facts,
+    hierarchies,
+    cgroupDriver: known.driver,
+    host,
+    clock,
+    random: systemRandom,
+    runtime,
+    images,
+    runtimeName: known.name,
+    dial: networkDialers({ clock }),
+    journal,
+    events,
+    log,
+    stdin: Deno.stdin.readable,
+    fetch: (url, init) => fetch(url, init),
+    ...(once ? { onStatus: () => once.changed() } : {}),
+  });
+  health.splice(0, health.length, ...agent.healthChecks);
+  if (!once) {
+    await agent.run(scope.signal);
+    return exitCodes.ok;
+  }
+  scope.spawn("agent", (signal) => agent.run(signal));
+  const ok = await once.watch(agent, scope.signal);
+  return ok ? exitCodes.ok : exitCodes.failed;
+}
+
+/** Waits until the runtime answers, says so once, and takes its name and its cgroup driver (features.md A18, A19). */
+async function meetRuntime(options: {
+  runtime: RuntimeService;
+  clock: Clock;
+  log: Logger;
+  config: LoadedConfig["config"];
+  signal: AbortSignal;
+}): Promise<{ name: string; driver: "cgroupfs" | "systemd" }> {
+  const { runtime, clock, log, config, signal } = options;
+  for (let delay = 100, said = false;; delay = Math.min(delay * 2, 5000)) {
+    try {
+      const version = await runtime.version({ signal, timeoutMs: 10_000 });
+      log.info("container runtime", { name: version.runtimeName, version: version.runtimeVersion });
+      return { name: version.runtimeName, driver: await cgroupDriver(options) };
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      if (!said) {
+        log.error("waiting for the container runtime", {
+          endpoint: config.containerRuntimeEndpoint,
+          error: messageOf(thrown),
+        });
+      }
+      said = true;
+      await clock.sleep(delay, signal);
+    }
+  }
+}
+
+async function cgroupDriver({ runtime, log, config, signal }: {
+  runtime: RuntimeService;
+  log: Logger;
+  config: LoadedConfig["config"];
+  signal: AbortSignal;
+}): Promise<"cgroupfs" | "systemd"> {
+  try {
+    const answer = await runtime.runtimeConfig({ signal });
+    if (!answer.linux) return config.cgroupDriver;
+    return answer.linux.cgroupDriver === CgroupDriver.SYSTEMD ? "systemd" : "cgroupfs";
+  } catch (thrown) {
+    if (!isUnimplemented(thrown)) throw thrown;
+    log.detail(2, "the runtime does not tell its cgroup driver; the configured one is used", {
+      cgroupDriver: config.cgroupDriver,
+    });
+    return config.cgroupDriver;
+  }
+}
+
+function memoryOfV2(hierarchies: Hierarchies): string | undefined {
+  return hierarchies.version === 2 ? hierarchies.roots.get("memory") : undefined;
+}
+
+/** Appends to the journal's file; its size is asked once and counted from then on. */
+function journalStore(host: Host) {
+  let size: number | undefined;
+  return {
+    async append(path: string, text: string): Promise<number> {
+      size ??= (await host.stat(path))?.size ?? 0;
+      await Deno.writeTextFile(path, text, { append: true, mode: 0o600 });
+      return size += text.length;
+    },
+    async rename(from: string, to: string): Promise<void> {
+      await host.rename(from, to);
+      size = 0;
+    },
+  };
+}
