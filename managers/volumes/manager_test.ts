@@ -6,12 +6,9 @@ import { RecordingLogger } from "../../mod/base/log.ts";
 import { Scope } from "../../mod/base/scope.ts";
 import { RecordingEvents } from "../../mod/kube/events.ts";
 import type { BoundPod, Volume } from "../../mod/kube/types.ts";
-import { emptyDirPlugin } from "./empty_dir.ts";
-import { hostPathPlugin } from "./host_path.ts";
-import { imagePlugin } from "./image.ts";
 import { createVolumeManager } from "./manager.ts";
 import type { VolumePlugin } from "./plugin.ts";
-import { downwardApiPlugin, projectedPlugin } from "./projected.ts";
+import { standardPlugins } from "./standard.ts";
 
 const root = "/var/lib/kubelet";
 const volumes = `${root}/pods/u1/volumes`;
@@ -45,11 +42,7 @@ function scene(plugins: VolumePlugin[] = []) {
       rootDir: root,
       plugins: [
         ...plugins,
-        emptyDirPlugin(memory),
-        hostPathPlugin(),
-        downwardApiPlugin({ memory, allocatable }),
-        projectedPlugin({ memory, allocatable }),
-        imagePlugin(),
+        ...standardPlugins({ memory, allocatable }),
       ],
     });
   return { clock, host, log, events, make, manager: make(), signal: new AbortController().signal };
@@ -456,4 +449,27 @@ Deno.test("subPath: inside the volume only", async () => {
   await s.manager.unmountPod("u1", s.signal);
   assert.equal(s.host.text("/etc/shadow"), "secret");
   assert.deepEqual(s.host.tree(`${root}/pods/u1`), []);
+});
+
+Deno.test("hostile names and paths are refused at once and make nothing", async () => {
+  const item = (path: string) => ({ path, fieldRef: { fieldPath: "metadata.name" } });
+  const cases: [Volume, RegExp][] = [
+    [{ name: "..", emptyDir: {} }, /volume "\.\." can't be part of a path/],
+    [{ name: "a/b", emptyDir: {} }, /can't be part of a path/],
+    [{ name: "x".repeat(300), emptyDir: { medium: "Memory" } }, /can't be part of a path/],
+    [{ name: "d", downwardAPI: { items: [item("../../etc/passwd")] } }, /must not contain '\.\.'/],
+    [{ name: "d", downwardAPI: { items: [item("/etc/passwd")] } }, /must be relative path/],
+    [{ name: "d", downwardAPI: { items: [item("..data")] } }, /must not start with '\.\.'/],
+    [{ name: "d", downwardAPI: { items: [item("a"), item("a/b")] } }, /is a file and the directory/],
+    [{ name: "d", downwardAPI: { items: [{ path: "x" }] } }, /needs a fieldRef or a resourceFieldRef/],
+    [{ name: "d", downwardAPI: { items: [{ path: "x", fieldRef: { fieldPath: "__proto__" } }] } }, /fieldPath/],
+    [{ name: "h", hostPath: { path: "/a\0b" } }, /must be an absolute path/],
+  ];
+  for (const [volume, expected] of cases) {
+    const s = scene();
+    s.host.put("/etc/passwd", "keep");
+    await assert.rejects(s.manager.mountPod(podWith([volume]), s.signal), expected, volume.name);
+    assert.equal(s.host.text("/etc/passwd"), "keep");
+    await s.manager.unmountPod("u1", s.signal);
+  }
 });

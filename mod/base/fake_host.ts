@@ -56,11 +56,11 @@ export interface FakeHostOptions {
 export class FakeHost implements Host {
   readonly procRoot: string;
   readonly cgroupRoot: string;
-  /** Every signal sent, in order. */
+  /** Signals sent, in order; like all records here the older half is dropped once there are many. */
   readonly kills: { pid: number; signal: string }[] = [];
-  /** Every program run, in order. */
+  /** Programs run, in order. */
   readonly commands: { command: string; args: string[]; stdin?: string }[] = [];
-  /** Every operation that got as far as the fault hook, in order; cleared by the test when it likes. */
+  /** Operations as they reached the fault hooks, in order; a test may clear it. */
   readonly operations: { operation: HostOperation; path: string }[] = [];
   /** Answers `run`; may be replaced at any time. */
   onRun: FakeHostOptions["run"];
@@ -400,7 +400,7 @@ export class FakeHost implements Host {
   ): Promise<CommandResult> {
     const { signal, ...rest } = options;
     if (signal?.aborted) throw abortedBy(signal);
-    this.commands.push({ command, args, ...(rest.stdin === undefined ? {} : { stdin: rest.stdin }) });
+    record(this.commands, { command, args, ...(rest.stdin === undefined ? {} : { stdin: rest.stdin }) });
     this.#check("run", command);
     const answer = this.onRun?.(command, args, rest);
     if (answer === undefined) throw hostError("run", command, errno("ENOENT"));
@@ -410,7 +410,7 @@ export class FakeHost implements Host {
   kill(pid: number, signal: "SIGKILL" | "SIGTERM" | "SIGHUP"): void {
     this.#check("kill", String(pid));
     if (!Number.isSafeInteger(pid) || pid <= 1) throw hostError("kill", String(pid), errno("EINVAL"));
-    this.kills.push({ pid, signal });
+    record(this.kills, { pid, signal });
     this.onKill?.(pid, signal);
   }
 
@@ -425,7 +425,7 @@ export class FakeHost implements Host {
   // Inside.
 
   #check(operation: HostOperation, path: string): void {
-    this.operations.push({ operation, path });
+    record(this.operations, { operation, path });
     for (const hook of this.#faults) {
       const error = hook(operation, path);
       if (error) throw hostError(operation, path, error);
@@ -502,6 +502,12 @@ export class FakeHost implements Host {
       if ([watcher.path, real].some((w) => below(path, w) || below(w, path))) watcher.wake();
     }
   }
+}
+
+/** Keeps a record of bounded length, for simulations that run for long. */
+function record<T>(list: T[], entry: T): void {
+  if (list.length >= 20_000) list.splice(0, 10_000);
+  list.push(entry);
 }
 
 function bytesOf(data: string | Uint8Array): Uint8Array {
