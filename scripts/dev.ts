@@ -69,7 +69,7 @@ async function dev(options: DevOptions, signal: AbortSignal): Promise<number> {
     });
     if (signal.aborted) return 130;
     agent.start(options.once ? ["--runonce"] : [], { show: options.once });
-    code = options.once ? await once(agent, signal) : await watch(agent, containerd, signal);
+    code = options.once ? await once(agent, options.timeout, signal) : await watch(agent, containerd, signal);
   } catch (thrown) {
     failure = thrown;
     code = 1;
@@ -99,15 +99,27 @@ async function removeOwn(root: string): Promise<void> {
 }
 
 /** The agent ends by itself and has printed its table; its pods go on running. */
-async function once(agent: AgentNode, signal: AbortSignal): Promise<number> {
-  const stop = () => void agent.kill();
+async function once(agent: AgentNode, timeout: number, signal: AbortSignal): Promise<number> {
+  const over = new AbortController();
+  const stop = () => over.abort();
   signal.addEventListener("abort", stop, { once: true });
+  const ended = agent.exited().then((code) => ({ code }));
   try {
-    const code = await agent.exited();
-    if (code !== 0) complain(`dev: the agent ended with exit code ${code}; end of its log:\n${await agent.logEnd(25)}`);
-    return signal.aborted ? 130 : code;
+    const first = await Promise.race([
+      ended,
+      systemClock.sleep(timeout, over.signal).then(() => undefined, () => undefined),
+    ]);
+    if (signal.aborted) return 130;
+    if (first === undefined) complain(`dev: the agent did not end within ${timeout / 1000} s`);
+    else if (first.code === 0) return 0;
+    else complain(`dev: the agent ended with exit code ${first.code}`);
+    complain(`dev: end of its log:\n${await agent.logEnd(25)}`);
+    return first?.code ?? 1;
   } finally {
     signal.removeEventListener("abort", stop);
+    over.abort();
+    await agent.kill();
+    await ended;
   }
 }
 
@@ -119,9 +131,14 @@ async function watch(agent: AgentNode, containerd: Containerd, signal: AbortSign
   const live = Deno.stdout.isTerminal();
   let shown = "";
   let lines = 0;
+  let rows: string[][] = [];
   while (!signal.aborted) {
-    const now = systemClock.now();
-    const rows = podRows(await agent.pods(), now);
+    try {
+      rows = podRows(await agent.pods(), systemClock.now());
+    } catch (thrown) {
+      if (!await containerd.alive()) throw new Error(`containerd ended:\n${await containerd.logEnd()}`);
+      complain(`dev: ${messageOf(thrown)}`);
+    }
     const text = table(podHeader, rows, live ? Deno.consoleSize().columns - 1 : Infinity);
     // off a terminal only what changed is worth a line, and age always changes
     const key = live ? text : JSON.stringify(rows.map((row) => row.toSpliced(5, 1)));

@@ -10,6 +10,8 @@ export interface DevOptions {
   readonly name: string;
   readonly containerd: "debian" | "v2";
   readonly root: string;
+  /** Milliseconds that --once may take. */
+  readonly timeout: number;
   /** More flags for the agent. */
   readonly flags: readonly string[];
 }
@@ -24,6 +26,7 @@ Runs pods on a private containerd with a private agent; Ctrl-C removes everythin
 
   --once             start the pods, wait until each is ready, has run to its end or (annotated
                      denolet.dev/expect: crashloop) crash loops; print a table; exit 0, or 1 with the reasons
+  --timeout SECONDS  how long --once may take (default: 300)
   --keep             leave everything running at the end; the next run of the same name removes it
   --manifests DIR    pods to run (default: examples/pods); copied, so that your files stay as they are
   --containerd V     debian (1.6 of the package, default) or v2 (built once, some minutes)
@@ -45,6 +48,7 @@ export function devOptions(args: readonly string[], directory: string): DevOptio
         containerd: { type: "string", default: "debian" },
         name: { type: "string", default: "dev" },
         root: { type: "string" },
+        timeout: { type: "string", default: "300" },
       },
     });
   } catch (thrown) {
@@ -62,6 +66,9 @@ export function devOptions(args: readonly string[], directory: string): DevOptio
   if (!/^[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?$/.test(name)) {
     throw new UsageError(`--name ${name}: must be 1 to 20 of a-z, 0-9 and '-'`);
   }
+  if (!/^[1-9]\d{0,5}$/.test(values.timeout)) {
+    throw new UsageError(`--timeout ${values.timeout}: must be whole seconds`);
+  }
   const absolute = (path: string) => path.startsWith("/") ? path : `${directory}/${path}`;
   return {
     once: values.once,
@@ -71,6 +78,7 @@ export function devOptions(args: readonly string[], directory: string): DevOptio
     containerd,
     name,
     root: values.root === undefined ? `/var/lib/denolet-${name}` : absolute(values.root).replace(/\/+$/, ""),
+    timeout: Number(values.timeout) * 1000,
     flags,
   };
 }

@@ -19,6 +19,8 @@ Deno.test("dev: options and their defaults", () => {
       "x",
       "--root",
       "/a/b/",
+      "--timeout",
+      "60",
       "--",
       "-v",
       "4",
@@ -33,6 +35,7 @@ Deno.test("dev: options and their defaults", () => {
     containerd: "v2",
     name: "x",
     root: "/a/b",
+    timeout: 60_000,
     flags: ["-v", "4"],
   });
 });
@@ -45,6 +48,8 @@ Deno.test("dev: a command line that cannot be used is refused by name", () => {
     [["--containerd", "3"], /--containerd 3/],
     [["--name", "Über"], /--name Über/],
     [["--manifests"], /manifests/],
+    [["--timeout", "soon"], /--timeout soon/],
+    [["--timeout", "0"], /--timeout 0/],
   ];
   for (const [args, expected] of table) {
     assert.throws(

@@ -264,16 +264,20 @@ export class AgentNode implements AsyncDisposable {
     const pid = this.pid;
     try {
       return await waitFor(what, async () => {
-        const seen = await look().catch((thrown) => {
+        let failure: unknown;
+        let seen: T | undefined | false;
+        try {
+          seen = await look();
+        } catch (thrown) {
           if (thrown instanceof Error && thrown.name === "AssertionError") throw new GiveUp(thrown.message);
-          throw thrown;
-        });
-        if (seen === undefined || seen === false) {
-          if (pid !== 0 && this.pid === pid && await processFacts(pid) === undefined) {
-            throw new GiveUp(`the agent ended while waiting for ${what}`);
-          }
+          failure = thrown;
         }
-        return seen;
+        if (seen !== undefined && seen !== false) return seen;
+        if (pid !== 0 && this.pid === pid && await processFacts(pid) === undefined) {
+          throw new GiveUp(`the agent ended while waiting for ${what}`);
+        }
+        if (failure !== undefined) throw failure;
+        return undefined;
       }, { within });
     } catch (thrown) {
       throw new Error(`${messageOf(thrown)}\nend of ${this.paths.log}:\n${await this.logEnd()}`, { cause: thrown });
@@ -290,7 +294,7 @@ export class AgentNode implements AsyncDisposable {
     const child = this.#child;
     if (!child) throw new Error("the agent does not run");
     const { code } = await child.status;
-    this.#child = undefined;
+    if (this.#child === child) this.#child = undefined; // not one that was started meanwhile
     return code;
   }
 
@@ -314,6 +318,7 @@ export class AgentNode implements AsyncDisposable {
       (await this.pods()).every((pod) => !pod.ready && pod.containers.every((one) => one.state !== "running")) &&
       (await namesIn(`${this.paths.kubelet}/pods`)).length === 0;
     try {
+      if (!await this.options.containerd.alive()) throw new Error("containerd is down: nobody can end the pods");
       if (!this.#child) {
         if (await gone()) return true;
         this.start();

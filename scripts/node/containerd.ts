@@ -115,6 +115,11 @@ export class Containerd implements AsyncDisposable {
     return this.#process?.pid ?? 0;
   }
 
+  /** Whether the daemon's process is there. */
+  async alive(): Promise<boolean> {
+    return this.pid !== 0 && await processFacts(this.pid) !== undefined;
+  }
+
   /** Starts the daemon on the layout that is there; for use after `kill`. */
   async start(): Promise<void> {
     if (this.#process) throw new Error("containerd runs already");
@@ -173,7 +178,7 @@ export class Containerd implements AsyncDisposable {
    * bridge, directories (`keepRoot` keeps images and log). Safe to call again.
    */
   async stop(options: { keepRoot?: boolean } = {}): Promise<void> {
-    if (this.#process && await processFacts(this.#process.pid)) await this.#removeAll();
+    if (await this.alive()) await this.#removeAll();
     await this.kill();
     await cleanContainerd(this.layout, options);
   }
