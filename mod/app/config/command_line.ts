@@ -69,7 +69,8 @@ class Splitter {
     const flag = flagNamed(name);
     if (flag === undefined) {
       const known = allFlags.map((candidate) => candidate.name);
-      this.problems.push(`unknown flag: --${name.slice(0, 80)}${didYouMean(name.replaceAll("_", "-"), known, "--")}`);
+      const hint = didYouMean(name.replaceAll("_", "-"), known, { prefix: "--", before: this.problems.length });
+      this.problems.push(`unknown flag: --${name.slice(0, 80)}${hint}`);
       // A word after an unknown flag is most likely its value; calling it a command would only confuse.
       if (equals < 0 && !(this.#rest.at(-1) ?? "-").startsWith("-")) this.#rest.pop();
       return;
@@ -136,10 +137,14 @@ export function parseCommandLine(argv: readonly string[]): ParsedCommandLine {
   };
 }
 
+/** Problems that an error spells out; the rest is counted. */
+const MAX_SHOWN = 100;
+
 /** One error for a list of problems. */
 export function badConfig(what: string, problems: readonly string[]): KubeletError {
   const head = problems.length === 1 ? `${what} a problem` : `${what} ${problems.length} problems`;
-  return new KubeletError("BadConfig", `${head}: ${problems.join("; ")}`);
+  const more = problems.length > MAX_SHOWN ? `; and ${problems.length - MAX_SHOWN} more` : "";
+  return new KubeletError("BadConfig", `${head}: ${problems.slice(0, MAX_SHOWN).join("; ")}${more}`);
 }
 
 /** Puts the field flags over a configuration, in place: flags win, feature gates are merged by name. */

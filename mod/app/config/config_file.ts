@@ -9,7 +9,8 @@ import { apiVersion, kind } from "./v1beta1.ts";
 /** Bytes of a configuration file; a real one has a few thousand. */
 const MAX_BYTES = 1024 * 1024;
 const MAX_DEPTH = 32;
-const MAX_NODES = 50_000;
+/** Values of a configuration file; a real one has a few hundred. */
+const MAX_NODES = 10_000;
 /** Levels of sub-directories of --config-dir. */
 const MAX_DIRECTORY_DEPTH = 32;
 

@@ -78,7 +78,7 @@ class Decoder {
       const at = path === "" ? key.slice(0, 80) : `${path}.${key.slice(0, 80)}`;
       const type = Object.hasOwn(fields, key) ? fields[key] : undefined;
       if (type === undefined) {
-        this.unknown.push(`${at}${didYouMean(key, Object.keys(fields))}`);
+        this.unknown.push(`${at}${didYouMean(key, Object.keys(fields), { before: this.unknown.length })}`);
         continue;
       }
       const value = this.value(item, type, at);

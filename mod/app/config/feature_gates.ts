@@ -52,7 +52,7 @@ export function resolveGates(settings: Readonly<Record<string, boolean>>): Resol
     if (spec === undefined) {
       problems.push(
         `featureGates (--feature-gates): unknown gate ${JSON.stringify(name.slice(0, 80))}` +
-          `${didYouMean(name, Object.keys(knownGates))}; remove it or correct its name`,
+          `${didYouMean(name, Object.keys(knownGates), { before: problems.length })}; remove it or correct its name`,
       );
       continue;
     }

@@ -330,6 +330,10 @@ const hostile: Record<string, string> = {
     "]".repeat(20_000)
   }}`,
   "10 MB of text": `${head}# ${"x".repeat(10 * 1024 * 1024)}`,
+  "many unknown gates": `${standalone}featureGates: {${
+    Array.from({ length: 5000 }, (_, i) => `g${i}: true`).join(", ")
+  }}`,
+  "too many values": head + Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`).join("\n"),
   "NUL bytes": `${head}\0`,
   "a number too large": `${standalone}maxPods: 1e999`,
 };

@@ -32,8 +32,20 @@ export function nearest(word: string, known: Iterable<string>, limit = 3): strin
   return found.slice(0, limit).map((candidate) => candidate.name);
 }
 
-/** `; did you mean a, b?`, or nothing. */
-export function didYouMean(word: string, known: Iterable<string>, prefix = ""): string {
+/** After so many mistakes of a kind, hints are left out: they cost time and help nobody. */
+const MAX_HINTS = 20;
+
+/**
+ * `; did you mean a, b?`, or nothing. `before` is the number of mistakes reported already: a hostile text can hold
+ * tens of thousands.
+ */
+export function didYouMean(
+  word: string,
+  known: Iterable<string>,
+  options: { prefix?: string; before?: number } = {},
+): string {
+  if ((options.before ?? 0) >= MAX_HINTS) return "";
+  const prefix = options.prefix ?? "";
   const names = nearest(word, known);
   return names.length === 0 ? "" : `; did you mean ${names.map((name) => prefix + name).join(", ")}?`;
 }
