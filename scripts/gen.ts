@@ -20,7 +20,7 @@ async function generate(): Promise<void> {
     `${proto}/runtime.proto`,
     `${repository}/mod/kube/gen/types.ts`,
     `${repository}/mod/kube/gen/schema.ts`,
-  ], { cwd: `${repository}/scripts/gen`, env: { GOFLAGS: "-mod=readonly" } });
+  ], { cwd: `${repository}/scripts/gen`, env: { GOFLAGS: "-mod=readonly -buildvcs=false", GOTOOLCHAIN: "auto" } });
   const work = await Deno.makeTempDir({ prefix: "denolet-gen-" });
   try {
     const template = {

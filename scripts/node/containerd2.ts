@@ -34,7 +34,7 @@ export async function ensureContainerd2(options: {
       ...programs.map((program) => `${module}/cmd/${program}`),
     ], {
       cwd: new URL("containerd2", import.meta.url).pathname,
-      env: { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly" },
+      env: { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOTOOLCHAIN: "auto" },
     });
     await remove(target);
     await Deno.rename(part, target);
