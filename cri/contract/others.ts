@@ -1,7 +1,7 @@
 import assert from "@assert";
-import { grpcCode, isUnimplemented } from "../api.ts";
+import { grpcCode, isUnimplemented, type RuntimeError } from "../api.ts";
 import { type Case, failureOf, image, options, present, unreachable } from "./scene.ts";
-import { CgroupDriver, ContainerEventType, PodSandboxState } from "../gen/runtime_pb.ts";
+import { CgroupDriver, ContainerEventType, ContainerState, PodSandboxState } from "../gen/runtime_pb.ts";
 import { isAborted } from "../../mod/base/errors.ts";
 
 const { Unknown, Unavailable, Unimplemented } = grpcCode;
@@ -42,6 +42,31 @@ export const otherCases: readonly Case[] = [
       assert.equal((await runtime.runtimeConfig()).linux?.cgroupDriver, CgroupDriver.CGROUPFS);
       await resize();
       assert.equal(checkpoint.status, Unknown);
+    },
+  },
+  {
+    name:
+      "a restart of the runtime: containers run on, names are kept, 2 loses exit codes, streams end, clients come back",
+    async run(scene) {
+      const { runtime, flavour, restart, settle } = scene.harness;
+      const sandbox = await scene.sandbox();
+      const id = await scene.started(sandbox);
+      const later = await scene.container(sandbox, "later");
+      await runtime.startContainer(later, options);
+      const before = [await scene.status(id), (await runtime.podSandboxStatus(sandbox)).status?.network?.ip];
+      const events = flavour === "1.6" ? undefined : runtime.containerEvents({})[Symbol.asyncIterator]().next();
+      const cut = events && assert.rejects(events, (e: RuntimeError) => e.status === Unavailable);
+      await restart(1_500);
+      await cut;
+      const after = [await scene.status(id), (await runtime.podSandboxStatus(sandbox)).status?.network?.ip];
+      assert.deepEqual(after, before);
+      const ended = await scene.status(later);
+      // 2 does not know how a container ended that ended while it was away.
+      const outcome = flavour === "1.6" ? [5, "Error"] : [255, "Unknown"];
+      assert.deepEqual([ended.state, ended.exitCode, ended.reason], [ContainerState.CONTAINER_EXITED, ...outcome]);
+      assert.match((await failureOf(scene.container(sandbox, "later"))).details, /is reserved for/);
+      await settle(runtime.stopContainer(id, 10, options));
+      assert.equal((await scene.status(id)).exitCode, 7, "the stop signal still reaches it");
     },
   },
   {

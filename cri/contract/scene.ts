@@ -14,6 +14,8 @@ export interface Harness {
   /** Waits for a call that takes time. */
   settle<T>(call: Promise<T>): Promise<T>;
   now(): number;
+  /** Ends the runtime without warning, and starts it again `ms` milliseconds later. */
+  restart(ms: number): Promise<void>;
   /** A directory that exists where the runtime runs. */
   readonly directory: string;
 }
@@ -60,6 +62,7 @@ export const programs = {
   deaf: { command: shell(`trap '' TERM; ${loop}`), program: { onStop: "ignores" } },
   quick: { command: ["/bin/true"], program: { onStop: "exits", runMs: 10 } },
   failing: { command: shell("exit 3"), program: { onStop: "exits", runMs: 10, exitCode: 3 } },
+  later: { command: shell("sleep 1; exit 5"), program: { onStop: "exits", runMs: 1_000, exitCode: 5 } },
   killed: { command: shell("kill -9 $$"), program: { onStop: "exits", runMs: 10, exitCode: 137 } },
   greedy: {
     command: ["/bin/tail", "/dev/zero"],

@@ -27,6 +27,10 @@ function harness(flavour: Flavour): Harness {
     directory: "/var/log/pods/contract",
     now: () => clock.now(),
     pass: (ms) => clock.advance(ms),
+    async restart(ms) {
+      runtime.restart(ms);
+      await clock.advance(ms);
+    },
     async settle(call) {
       let over = false;
       const done = () => over = true;

@@ -60,6 +60,8 @@ export class Core {
     this.lives = new Lives({
       clock: options.clock,
       stamp: () => this.stamp(),
+      // 2 cleans up the shim of what ended while it was away before it has asked for the exit code; 1.6 asks first.
+      missedUntil: () => this.flavour === "2" ? this.line.backAt : undefined,
       onExit: (record) => this.emit(record.id, record.sandboxId, pb.ContainerEventType.CONTAINER_STOPPED_EVENT),
     });
   }

@@ -46,11 +46,16 @@ export class Line {
     up.abort();
   }
 
+  /** Wall time at which the runtime is back; undefined when it is there. */
+  get backAt(): number | undefined {
+    return this.#clock.now() < this.#downUntil ? this.#downUntil : undefined;
+  }
+
   /** Throws what a call gets before the runtime sees it: the caller has aborted, or the runtime is away. */
   reach(call: Omit<Call, "deadlineMs">): void {
     const { signal } = call.options ?? {};
     if (signal?.aborted) throw abortedBy(signal);
-    if (this.#clock.now() < this.#downUntil) throw unavailable(call.call, call.target);
+    if (this.backAt !== undefined) throw unavailable(call.call, call.target);
   }
 
   /** Notes a call in the log. */

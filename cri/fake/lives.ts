@@ -8,14 +8,24 @@ import { stateOf } from "./state.ts";
 export const killed = 137;
 /** The exit code that containerd gives a container that could not be started. */
 const startFailed = 128;
+/** What containerd says of an end that it knows nothing of. */
+const unknown = { exitCode: 255, reason: "Unknown" };
 
 /** Lets the processes of the fake's containers live and die by their programs. */
 export class Lives {
   readonly #clock: Clock;
   readonly #stamp: () => bigint;
   readonly #onExit: (record: ContainerRecord) => void;
+  readonly #missedUntil: () => number | undefined;
 
-  constructor(options: { clock: Clock; stamp: () => bigint; onExit: (record: ContainerRecord) => void }) {
+  constructor(options: {
+    clock: Clock;
+    stamp: () => bigint;
+    onExit: (record: ContainerRecord) => void;
+    /** Wall time at which the runtime will find out about what ends now, where it cannot see it end. */
+    missedUntil: () => number | undefined;
+  }) {
+    this.#missedUntil = options.missedUntil;
     this.#clock = options.clock;
     this.#stamp = options.stamp;
     this.#onExit = options.onExit;
@@ -43,9 +53,10 @@ export class Lives {
   exit(record: ContainerRecord, exitCode: number, reason = ""): void {
     if (stateOf(record) !== pb.ContainerState.CONTAINER_RUNNING) return;
     for (const timer of record.timers.splice(0)) timer[Symbol.dispose]();
-    record.finishedAt = this.#stamp();
-    record.exitCode = exitCode;
-    record.reason = reason;
+    const missed = this.#missedUntil();
+    record.finishedAt = missed === undefined ? this.#stamp() : BigInt(Math.floor(missed)) * 1_000_000n;
+    record.exitCode = missed === undefined ? exitCode : unknown.exitCode;
+    record.reason = missed === undefined ? reason : unknown.reason;
     record.ended.resolve();
     this.#onExit(record);
   }

@@ -30,6 +30,11 @@ async function real(t: Deno.TestContext, flavour: Flavour): Promise<void> {
     now: () => Date.now(),
     pass: (ms) => systemClock.sleep(ms),
     settle: (call) => call,
+    async restart(ms) {
+      await containerd.kill("SIGKILL");
+      await systemClock.sleep(ms);
+      await containerd.start();
+    },
   };
   try {
     await runContract(t, harness);
