@@ -70,6 +70,19 @@ Deno.test("null is absent, quantities take numbers and become canonical, require
   assert.deepEqual(pod("spec: {}").value.spec, { containers: [] });
 });
 
+Deno.test("the largest int64 is in range, in JSON too", () => {
+  for (
+    const text of [
+      '{"spec": {"activeDeadlineSeconds": 9223372036854775807}}',
+      "spec: {activeDeadlineSeconds: 0x7fffffffffffffff}",
+    ]
+  ) {
+    assert.equal(pod(text).value.spec?.activeDeadlineSeconds, 2 ** 63);
+  }
+  assert.match(problem('{"spec": {"activeDeadlineSeconds": 9223372036854775808}}'), /want an integer from/);
+  assert.match(problem('{"spec": {"activeDeadlineSeconds": 1e400}}'), /got Infinity/);
+});
+
 Deno.test("unknown fields are warnings with path and the nearest name, or errors when asked", () => {
   const { warnings } = pod("spec: {containers: [{name: a, imagee: x, imagePullpolicy: y, zzz: 1}]}");
   assert.deepEqual(warnings, [

@@ -116,7 +116,8 @@ function textOf(input: string | Uint8Array, options: ParseTextOptions): string {
 
 /** JSON is YAML, but the JSON parser is a hundred times faster. */
 function tryJson(text: string, options: ParseTextOptions): ParsedText | undefined {
-  if (!/^\s*[{[]/.test(text)) return undefined;
+  // A number beyond 2^53 would be rounded here; the slow way keeps it.
+  if (!/^\s*[{[]/.test(text) || /[:[,]\s*-?\d{16}/.test(text)) return undefined;
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -196,3 +196,48 @@ Deno.test("volumes that need no API are fine", () => {
   const got = bound(pod({ spec: { containers: [{ name: "c", image: "i" }], volumes } }));
   assert.deepEqual(got.spec.volumes?.[4], { name: "e", emptyDir: {} });
 });
+
+Deno.test("a control plane's manifest, as cluster installers write them, is fine and without warnings", () => {
+  const text = `
+apiVersion: v1
+kind: Pod
+metadata:
+  annotations: {kubeadm.kubernetes.io/etcd.advertise-client-urls: "https://10.0.0.1:2379"}
+  creationTimestamp: null
+  labels: {component: etcd, tier: control-plane}
+  name: etcd
+  namespace: kube-system
+spec:
+  containers:
+  - command: [etcd, --listen-client-urls=https://127.0.0.1:2379]
+    image: registry.example.org/etcd:3.6.1-0
+    name: etcd
+    imagePullPolicy: IfNotPresent
+    livenessProbe:
+      failureThreshold: 8
+      httpGet: {host: 127.0.0.1, path: /livez, port: probe-port, scheme: HTTP}
+      initialDelaySeconds: 10
+      periodSeconds: 10
+      timeoutSeconds: 15
+    ports:
+    - {containerPort: 2381, name: probe-port, protocol: TCP}
+    resources: {requests: {cpu: 100m, memory: 100Mi}}
+    volumeMounts:
+    - {mountPath: /var/lib/etcd, name: etcd-data}
+    - {mountPath: /etc/kubernetes/pki/etcd, name: etcd-certs, readOnly: true}
+  hostNetwork: true
+  priority: 2000001000
+  priorityClassName: system-node-critical
+  securityContext: {seccompProfile: {type: RuntimeDefault}}
+  volumes:
+  - hostPath: {path: /etc/kubernetes/pki/etcd, type: DirectoryOrCreate}
+    name: etcd-certs
+  - hostPath: {path: /var/lib/etcd, type: DirectoryOrCreate}
+    name: etcd-data
+status: {}
+`;
+  const { pods, warnings } = readPod(text, file);
+  assert.deepEqual(warnings, []);
+  assert.equal(pods[0]?.metadata.name, "etcd-node1");
+  assert.equal(pods[0]?.spec.containers[0]?.ports?.[0]?.hostPort, 2381);
+});
