@@ -11,31 +11,48 @@ export interface StatusEntry {
 /** Keeps the newest status of each pod and tells of changes, each once and in order. */
 export class StatusManager {
   readonly #entries = new Map<string, StatusEntry>();
+  /** Statuses of an earlier life of the agent, until the pod gets one of this life. */
+  readonly #kept = new Map<string, PodStatus>();
   readonly #onChange: ((entry: StatusEntry) => void) | undefined;
+  readonly #onRemove: ((uid: string) => void) | undefined;
 
-  constructor(options: { onChange?: (entry: StatusEntry) => void } = {}) {
+  constructor(options: { onChange?: (entry: StatusEntry) => void; onRemove?: (uid: string) => void } = {}) {
     this.#onChange = options.onChange;
+    this.#onRemove = options.onRemove;
+  }
+
+  /** Takes over the statuses that an earlier life of the agent kept. */
+  restore(kept: ReadonlyMap<string, PodStatus>): void {
+    for (const [uid, status] of kept) this.#kept.set(uid, status);
   }
 
   get(uid: string): PodStatus | undefined {
-    return this.#entries.get(uid)?.status;
+    return this.#entries.get(uid)?.status ?? this.#kept.get(uid);
   }
 
   all(): Iterable<StatusEntry> {
     return this.#entries.values();
   }
 
+  /** UIDs with a status, of this life or an earlier one. */
+  uids(): Set<string> {
+    return new Set([...this.#entries.keys(), ...this.#kept.keys()]);
+  }
+
   /** Takes a newly computed status; one equal to the last is dropped. */
   set(pod: BoundPod, status: PodStatus): void {
-    const before = this.#entries.get(pod.metadata.uid);
+    const uid = pod.metadata.uid;
+    const before = this.#entries.get(uid);
     if (before && JSON.stringify(before.status) === JSON.stringify(status)) return;
     const entry = { pod, status, version: (before?.version ?? 0) + 1 };
-    this.#entries.set(pod.metadata.uid, entry);
+    this.#entries.set(uid, entry);
+    this.#kept.delete(uid);
     this.#onChange?.(entry);
   }
 
   /** Forgets a pod that is gone. */
   remove(uid: string): void {
-    this.#entries.delete(uid);
+    const known = this.#entries.delete(uid);
+    if (this.#kept.delete(uid) || known) this.#onRemove?.(uid);
   }
 }

@@ -25,3 +25,15 @@ Deno.test("a pod that is gone is forgotten, and starts anew", () => {
   manager.set(pod("1"), { phase: "Pending" });
   assert.equal([...manager.all()][0]?.version, 1);
 });
+
+Deno.test("what an earlier life kept stands until there is something newer, and goes with the pod", () => {
+  const removed: string[] = [];
+  const manager = new StatusManager({ onRemove: (uid) => removed.push(uid) });
+  manager.restore(new Map([["1", { phase: "Running" }], ["2", { phase: "Failed" }]]));
+  assert.equal(manager.get("1")?.phase, "Running");
+  manager.set(pod("1"), { phase: "Succeeded" });
+  assert.deepEqual([manager.get("1")?.phase, [...manager.uids()].sort()], ["Succeeded", ["1", "2"]]);
+  manager.remove("2");
+  manager.remove("3");
+  assert.deepEqual([removed, manager.get("2")], [["2"], undefined]);
+});

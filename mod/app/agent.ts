@@ -13,6 +13,7 @@ import { Killer } from "../../managers/runtime/kill.ts";
 import { PodRunner } from "../../managers/runtime/runner.ts";
 import { Starter } from "../../managers/runtime/start.ts";
 import { type StatusEntry, StatusManager } from "../../managers/status/status_manager.ts";
+import { StatusStore } from "../../managers/status/status_store.ts";
 import { Backoff } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { abortedBy, isAborted, messageOf } from "../base/errors.ts";
@@ -98,7 +99,8 @@ class ComposedAgent implements Agent {
   readonly #o: AgentOptions;
   readonly #scope: Scope;
   readonly #statuses: StatusManager;
-  readonly #store = new PodStore();
+  readonly #store: StatusStore;
+  readonly #wanted = new PodStore();
   readonly #sources: Sources;
   readonly #runtimeState: RuntimeState;
   readonly #probes: ReturnType<typeof createProbeManager>;
@@ -118,7 +120,14 @@ class ComposedAgent implements Agent {
     const runtime = journaledRuntime(options.runtime, options.journal);
     const images = journaledImages(options.images, options.journal);
 
-    this.#statuses = new StatusManager(options.onStatus ? { onChange: options.onStatus } : {});
+    this.#store = new StatusStore({ host, dir: `${rootDir}/pod_status`, log, scope });
+    this.#statuses = new StatusManager({
+      onChange: (entry) => {
+        this.#store.save(entry.pod.metadata.uid, entry.status);
+        options.onStatus?.(entry);
+      },
+      onRemove: (uid) => this.#store.remove(uid),
+    });
     this.#sources = makeSources(options);
     this.#cgroups = makeCgroups(options);
     const volumes = makeVolumes(options, scope);
@@ -254,11 +263,15 @@ class ComposedAgent implements Agent {
       cgroups: this.#cgroups,
       volumes,
       podsDir: rootPaths.pods(rootDir),
-      collectGarbage: (signal) => gc.collect(signal),
+      collectGarbage: async (signal) => {
+        // Once a minute, in case an update of the shares failed (section 6).
+        this.#qos.mark();
+        await gc.collect(signal);
+      },
     });
     this.#loop = new SyncLoop({
       sources: this.#sources,
-      store: this.#store,
+      store: this.#wanted,
       workers: this.#workers,
       pleg: this.#pleg,
       clock,
@@ -268,8 +281,18 @@ class ComposedAgent implements Agent {
       admit: (pod, active) => this.#admit(pod, active),
       onRejected: (pod, rejected) => this.#reject(pod, rejected),
       onForgotten: (uid) => this.#statuses.remove(uid),
-      housekeep: () => housekeeping.trigger(),
+      housekeep: () => {
+        this.#forgetStatuses();
+        housekeeping.trigger();
+      },
     });
+  }
+
+  /** Drops kept statuses of pods that are neither wanted nor looked after any more. */
+  #forgetStatuses(): void {
+    for (const uid of this.#statuses.uids()) {
+      if (!this.#wanted.has(uid) && !this.#workers.has(uid)) this.#statuses.remove(uid);
+    }
   }
 
   get sourcesReady(): boolean {
@@ -294,7 +317,7 @@ class ComposedAgent implements Agent {
   }
 
   pods(): { pod: BoundPod; status: PodStatus | undefined }[] {
-    return [...this.#store.all()].map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
+    return [...this.#wanted.all()].map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -303,6 +326,7 @@ class ComposedAgent implements Agent {
     signal.addEventListener("abort", stop, { once: true });
     try {
       if (signal.aborted) return;
+      this.#statuses.restore(await this.#store.load());
       // Sources are read while the runtime may still be starting; what they say waits in the stream.
       this.#sources.run(scope);
       await this.#setUpCgroups(scope.signal);

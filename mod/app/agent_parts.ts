@@ -1,11 +1,8 @@
 import { type CgroupManagerOptions, createCgroupManager } from "../../managers/cgroups/manager.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
-import { emptyDirPlugin } from "../../managers/volumes/empty_dir.ts";
-import { hostPathPlugin } from "../../managers/volumes/host_path.ts";
-import { imagePlugin } from "../../managers/volumes/image.ts";
 import { createVolumeManager } from "../../managers/volumes/manager.ts";
-import { downwardApiPlugin, projectedPlugin } from "../../managers/volumes/projected.ts";
+import { standardPlugins } from "../../managers/volumes/standard.ts";
 import type { SubPaths, VolumeManager } from "../../managers/volumes/types.ts";
 import type { RuntimeHandler } from "../../cri/gen/runtime_pb.ts";
 import type { Scope } from "../base/scope.ts";
@@ -66,7 +63,6 @@ export function makeCgroups(o: AgentOptions): CgroupManager {
 export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubPaths {
   const allocatable = () => o.facts.allocatable;
   const memory = { allocatableMemory: () => valueBig(parseQuantity(o.facts.allocatable.memory ?? "0")) };
-  const downward = downwardApiPlugin({ memory, allocatable });
   return createVolumeManager({
     host: o.host,
     clock: o.clock,
@@ -74,13 +70,7 @@ export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubP
     events: o.events,
     scope,
     rootDir: o.flags.rootDir,
-    plugins: [
-      emptyDirPlugin(memory),
-      hostPathPlugin(),
-      downward,
-      projectedPlugin({ memory, allocatable }),
-      imagePlugin(),
-    ],
+    plugins: standardPlugins({ memory, allocatable }),
   });
 }
 

@@ -102,6 +102,10 @@ export class AgentPodSyncer implements PodSyncer {
   async sync(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<SyncOutcome> {
     const { clock, probes } = this.#o;
     const uid = pod.metadata.uid;
+    const ended = this.#o.statuses.get(uid)?.phase;
+    if (ended === "Succeeded" || ended === "Failed") {
+      return { terminal: { reason: "PodCompleted", message: `the pod has ${ended.toLowerCase()}` } };
+    }
     const observed = this.#o.pleg.get(uid) ?? unobserved(pod, clock.now());
     probes.addPod(pod);
     this.#tellProbes(pod, observed);
@@ -289,11 +293,20 @@ export class AgentPodSyncer implements PodSyncer {
 
   #tellProbes(pod: BoundPod, observed: ObservedPod): void {
     const targets = new Map<string, ProbeTarget>();
+    const status = this.#o.statuses.get(pod.metadata.uid);
+    const statuses = [...status?.initContainerStatuses ?? [], ...status?.containerStatuses ?? []];
     for (const { spec } of podContainers(pod)) {
       const container = newest(observed, spec.name);
       if (!container) continue;
       const { id, startedAt, state } = container;
-      targets.set(spec.name, { containerId: id, startedAt, running: state === "running" });
+      const carried = statuses.find((s) => s.name === spec.name && s.containerID?.endsWith(`://${id}`));
+      targets.set(spec.name, {
+        containerId: id,
+        startedAt,
+        running: state === "running",
+        ...(carried?.started === undefined ? {} : { started: carried.started }),
+        ...(carried ? { ready: carried.ready } : {}),
+      });
     }
     this.#o.probes.observe(pod.metadata.uid, this.#podIPs(pod, observed)[0], targets);
   }
