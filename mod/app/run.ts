@@ -10,6 +10,7 @@ import { Journal } from "../base/journal.ts";
 import type { Logger } from "../base/log.ts";
 import { systemRandom } from "../base/random.ts";
 import { Scope } from "../base/scope.ts";
+import { podFullName } from "../kube/pod.ts";
 import { rootPaths } from "../pod/config/paths.ts";
 import { type HealthCheck, serveHealthz } from "../server/healthz.ts";
 import { type Agent, createAgent } from "./agent.ts";
@@ -146,7 +147,11 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     log,
     stdin: Deno.stdin.readable,
     fetch: (url, init) => fetch(url, init),
-    ...(once ? { onStatus: () => once.changed() } : {}),
+    onStatus: ({ pod, status, version }) => {
+      once?.changed();
+      // The only way to read a status on a node without an API server.
+      log.detail(4, "Pod status", { pod: podFullName(pod), podUid: pod.metadata.uid, version, status });
+    },
   });
   health.splice(0, health.length, ...agent.healthChecks);
   if (!once) {
