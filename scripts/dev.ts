@@ -5,7 +5,8 @@ import { exists, namesIn, remove, repository } from "./lib/files.ts";
 import { complain, print, printRaw } from "./lib/print.ts";
 import { table } from "./lib/table.ts";
 import { AgentNode, agentPaths, cleanAgent, endAgent } from "./node/agent_node.ts";
-import { Containerd, startContainerd } from "./node/containerd.ts";
+import { Containerd, layoutOf, startContainerd } from "./node/containerd.ts";
+import { assertUnused } from "./node/containerd_clean.ts";
 import { ensureContainerd2 } from "./node/containerd2.ts";
 import { ensureInstalled } from "./node/install.ts";
 import { podHeader, podRows } from "./node/pods.ts";
@@ -41,6 +42,7 @@ async function dev(options: DevOptions, signal: AbortSignal): Promise<number> {
   let failure: unknown;
   try {
     await refuseForeign(root);
+    await assertUnused(layoutOf({ name }));
     // an agent that an earlier run left would fight for the pods; its directories go when its containers have gone
     await endAgent(agentPaths(name, `${root}/agent`));
     steps.push(() => removeOwn(root));

@@ -46,6 +46,11 @@ export async function removeCgroup(path: string): Promise<string[]> {
   return left;
 }
 
+/** Removes a control group in each hierarchy where nothing is in it, groups included. */
+export async function removeEmptyCgroup(path: string): Promise<void> {
+  for (const root of await cgroupRoots()) await removeDirectory(`${root}${path}`);
+}
+
 async function removeTree(directory: string): Promise<boolean> {
   const children = async () => {
     const names: string[] = [];
@@ -55,6 +60,11 @@ async function removeTree(directory: string): Promise<boolean> {
   const names = await unlessMissing(children());
   if (names === undefined) return true;
   for (const name of names) await removeTree(`${directory}/${name}`);
+  return await removeDirectory(directory);
+}
+
+/** False when the kernel keeps it because it is in use. */
+async function removeDirectory(directory: string): Promise<boolean> {
   try {
     await Deno.remove(directory);
     return true;

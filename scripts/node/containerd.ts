@@ -4,7 +4,7 @@ import { run } from "../lib/command.ts";
 import { namesIn, unlessMissing, writeWhole } from "../lib/files.ts";
 import { GiveUp, waitFor } from "../lib/wait.ts";
 import { BareCri } from "./bare_cri.ts";
-import { cleanContainerd } from "./containerd_clean.ts";
+import { assertUnused, cleanContainerd } from "./containerd_clean.ts";
 import {
   checkLayout,
   cniConfig,
@@ -14,7 +14,7 @@ import {
   pathsOf,
 } from "./containerd_config.ts";
 import { buildImages, type BuiltImage } from "./images.ts";
-import { end, ended, processFacts, signal } from "./processes.ts";
+import { end, ended, identity, processFacts, signal } from "./processes.ts";
 
 /** How to start a private containerd. `name` makes it different from others beside it; the rest follows from it. */
 export interface ContainerdOptions extends Partial<Omit<Layout, "name">> {
@@ -73,12 +73,14 @@ async function usedSubnets(name: string): Promise<Set<string>> {
 export async function startContainerd(options: ContainerdOptions): Promise<Containerd> {
   const layout = layoutOf(options, await usedSubnets(options.name));
   checkLayout(layout);
+  await assertUnused(layout);
   await cleanContainerd(layout);
   const paths = pathsOf(layout);
   for (const directory of [layout.root, layout.run]) {
     await Deno.mkdir(directory, { recursive: true, mode: 0o711 });
     await Deno.writeTextFile(paths.marker(directory), `${layout.name}\n`);
   }
+  await Deno.writeTextFile(paths.owner, `${await identity(Deno.pid)}\n`);
   await Deno.mkdir(paths.cni, { recursive: true });
   await writeWhole(
     `${paths.cni}/10-${layout.name}.conflist`,

@@ -1,10 +1,10 @@
 import { attempt } from "../lib/command.ts";
 import { exists, namesIn, remove, unlessMissing } from "../lib/files.ts";
-import { removeCgroup } from "./cgroups.ts";
+import { removeCgroup, removeEmptyCgroup } from "./cgroups.ts";
 import { type Layout, pathsOf } from "./containerd_config.ts";
 import { removeNatRules } from "./iptables.ts";
 import { unmountBelow } from "./mounts.ts";
-import { end, ended, processes, type ProcessFacts, signal, withDescendants } from "./processes.ts";
+import { end, ended, identity, processes, type ProcessFacts, signal, withDescendants } from "./processes.ts";
 
 /** What is left of a container in the runtime's state directory. */
 interface Bundle {
@@ -32,8 +32,8 @@ export async function cleanContainerd(layout: Layout, options: { keepRoot?: bool
     if (bundle.cgroup !== undefined) await removeCgroup(bundle.cgroup);
     for (const socket of bundle.sockets) await remove(socket);
   }
-  // the parent of containers whose sandbox names no parent; the kernel refuses while another containerd uses it
-  await removeCgroup("/k8s.io");
+  // the parent of containers whose sandbox names no parent; other runtimes use it too, so only when it is empty
+  await removeEmptyCgroup("/k8s.io");
   await unmountBelow(layout.run);
   await unmountBelow(layout.root);
   await removeNatRules(paths.network);
@@ -41,6 +41,16 @@ export async function cleanContainerd(layout: Layout, options: { keepRoot?: bool
   if (await exists(`/sys/class/net/${layout.bridge}`)) await attempt(["ip", "link", "delete", layout.bridge]);
   await remove(layout.run);
   if (!options.keepRoot) await remove(layout.root);
+}
+
+/** Throws when another process that still runs uses the layout: cleaning up would take its runtime away. */
+export async function assertUnused(layout: Layout): Promise<void> {
+  const owner = (await unlessMissing(Deno.readTextFile(pathsOf(layout).owner)))?.trim();
+  const pid = Number(owner?.split(" ")[0]);
+  if (owner === undefined || !(pid > 0) || pid === Deno.pid || await identity(pid) !== owner) return;
+  throw new Error(
+    `private containerd ${layout.name} is in use by process ${pid}; wait for its end or choose another name`,
+  );
 }
 
 /** What the CNI library keeps of each sandbox of the network, the loopback device's part included. */

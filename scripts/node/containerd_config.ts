@@ -25,6 +25,8 @@ export interface LayoutPaths {
   readonly cni: string;
   readonly addresses: string;
   readonly pid: string;
+  /** Tells which process of ours uses the layout. */
+  readonly owner: string;
   readonly log: string;
   readonly data: string;
   /** Name of the CNI network. */
@@ -44,6 +46,7 @@ export function pathsOf(layout: Layout): LayoutPaths {
     cni: `${run}/net.d`,
     addresses: `${run}/ipam`,
     pid: `${run}/containerd.pid`,
+    owner: `${run}/owner`,
     log: `${root}/containerd.log`,
     data: `${root}/data`,
     network: `denolet-${layout.name}`,

@@ -26,6 +26,14 @@ export async function processFacts(pid: number): Promise<ProcessFacts | undefine
   return { pid, parent: Number(parent), command: command.split("\0").filter((word) => word !== "") };
 }
 
+/** A process as a text that no later process with the same number has; undefined when there is none. */
+export async function identity(pid: number): Promise<string | undefined> {
+  const stat = await unlessMissing(Deno.readTextFile(`/proc/${pid}/stat`));
+  // field 22, the start time; the name in field 2 may hold blanks
+  const started = stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  return started === undefined ? undefined : `${pid} ${started}`;
+}
+
 /** The given processes and all that descend from them, parents first. */
 export function withDescendants(all: readonly ProcessFacts[], roots: readonly ProcessFacts[]): ProcessFacts[] {
   const found = new Map(roots.map((root) => [root.pid, root]));

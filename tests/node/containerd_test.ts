@@ -8,7 +8,7 @@ import { Containerd, startContainerd } from "../../scripts/node/containerd.ts";
 import { ensureContainerd2 } from "../../scripts/node/containerd2.ts";
 import { mountsBelow } from "../../scripts/node/mounts.ts";
 import { readPods } from "../../scripts/node/pods.ts";
-import { processes } from "../../scripts/node/processes.ts";
+import { identity, processes } from "../../scripts/node/processes.ts";
 import { versions, withContainerd } from "./harness.ts";
 
 const method = RuntimeService.method;
@@ -100,6 +100,26 @@ for (const version of versions) {
     assert.deepEqual(await remains(killed, `/${name}`), []);
   });
 }
+
+Deno.test("private containerd: one that a living process uses is not taken from it", async () => {
+  const run = "/run/denolet-t-owned";
+  const other = new Deno.Command("/bin/sleep", { args: ["60"] }).spawn();
+  try {
+    await Deno.mkdir(run);
+    await Deno.writeTextFile(`${run}/.denolet-node`, "t-owned\n");
+    await Deno.writeTextFile(`${run}/owner`, `${await identity(other.pid)}\n`);
+    await assert.rejects(startContainerd({ name: "t-owned" }), new RegExp(`in use by process ${other.pid}`));
+    assert.equal(await exists(`${run}/owner`), true);
+    other.kill("SIGKILL");
+    await other.status;
+    await using containerd = await startContainerd({ name: "t-owned" });
+    assert.ok(containerd.pid > 0);
+  } finally {
+    await Deno.remove(run, { recursive: true }).catch((thrown) => {
+      if (!(thrown instanceof Deno.errors.NotFound)) throw thrown;
+    });
+  }
+});
 
 Deno.test("private containerd: a directory that is not its own is refused and untouched", async () => {
   const root = await Deno.makeTempDir({ prefix: "denolet-foreign-" });

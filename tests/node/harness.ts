@@ -1,6 +1,7 @@
 import { messageOf } from "../../mod/base/errors.ts";
 import { AgentNode, type AgentOptions, agentPaths, cleanAgent, endAgent } from "../../scripts/node/agent_node.ts";
-import { type Containerd, startContainerd } from "../../scripts/node/containerd.ts";
+import { type Containerd, layoutOf, startContainerd } from "../../scripts/node/containerd.ts";
+import { assertUnused } from "../../scripts/node/containerd_clean.ts";
 import { ensureContainerd2 } from "../../scripts/node/containerd2.ts";
 import { ensureInstalled } from "../../scripts/node/install.ts";
 
@@ -59,6 +60,7 @@ export async function withContainerd<T>(
  */
 export async function withNode(options: NodeOptions, test: (node: TestNode) => Promise<void>): Promise<void> {
   const paths = agentPaths(options.name);
+  await assertUnused(layoutOf({ name: options.name }));
   await endAgent(paths);
   const failures: unknown[] = [];
   try {
