@@ -22,7 +22,7 @@ import { type Case, type Harness, Scene } from "./contract/scene.ts";
  * - Lists come in no order: sort by creation. `imageRef` in a list is always the image's id, in a status the digest
  *   where the image has one; an imported image has none. `imageId` is empty in 1.6.
  * - A status names the image by its first tag now, not by what the container was made with, while the image is there.
- * - OOMKilled may be told a moment after the exit (`Error` first), for it is another event.
+ * - OOMKilled may be told a moment after the exit (`Error` first), for it is another event; on a busy machine it may never be.
  * - UpdateContainerResources succeeds, and is remembered, on exited containers.
  * - ExecSync of a command that cannot be run fails with Unknown; it has no exit code. Over its limit: DeadlineExceeded.
  * - An empty id is Unknown, not NotFound; the beginning of an id stands for it where only one has it, in filters too.

@@ -81,21 +81,26 @@ export const containerCases: readonly Case[] = [
     },
   },
   {
-    name: "a container over its memory limit is OOMKilled",
+    name: "a container over its memory limit ends with 137, OOMKilled",
     async run(scene) {
+      const { runtime, pass } = scene.harness;
+      const sandbox = await scene.sandbox();
       const memoryLimitInBytes = 16n << 20n;
-      const id = await scene.container(await scene.sandbox(), "greedy", {
-        linux: { resources: { memoryLimitInBytes } },
-      });
-      await scene.harness.runtime.startContainer(id, options);
-      let status = await scene.status(id);
-      for (let tries = 0; tries < 50 && status.reason !== "OOMKilled"; tries++) {
-        await scene.harness.pass(200);
-        status = await scene.status(id);
+      const reasons: string[] = [];
+      // The kernel's notice of the kill races with the exit, and on a busy machine it can be missed altogether.
+      for (let attempt = 0; attempt < 3 && !reasons.includes("OOMKilled"); attempt++) {
+        const metadata = { name: "greedy", attempt };
+        const id = await scene.started(sandbox, "greedy", { metadata, linux: { resources: { memoryLimitInBytes } } });
+        let status = await scene.status(id);
+        for (let tries = 0; tries < 20 && status.reason !== "OOMKilled"; tries++) {
+          await pass(250);
+          status = await scene.status(id);
+        }
+        assert.deepEqual([status.state, status.exitCode], [CONTAINER_EXITED, 137]);
+        assert.equal((await runtime.listContainers({ id }))[0]?.state, CONTAINER_EXITED);
+        reasons.push(status.reason);
       }
-      assert.deepEqual([status.state, status.exitCode, status.reason], [CONTAINER_EXITED, 137, "OOMKilled"]);
-      const [listed] = await scene.harness.runtime.listContainers({ id });
-      assert.equal(listed?.state, CONTAINER_EXITED);
+      assert.equal(reasons.at(-1), "OOMKilled", `reasons: ${reasons}`);
     },
   },
   {
