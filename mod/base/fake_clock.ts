@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers";
 import { type Clock, sleepBy } from "./clock.ts";
 
 interface Timer {
@@ -8,7 +9,8 @@ interface Timer {
 
 /** One turn of the event loop: everything that can run without time passing has run when it resolves. */
 export function turn(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
+  // A timer of 0 ms costs a millisecond or more; a simulation takes thousands of turns a second.
+  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 /**
