@@ -8,6 +8,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { Client, connectivityState, credentials, type ServiceError } from "@grpc/grpc-js";
+import { systemClock } from "../mod/base/clock.ts";
 import { abortedBy, messageOf } from "../mod/base/errors.ts";
 import { type Logger, silent } from "../mod/base/log.ts";
 import { type CallOptions, grpcCode, RuntimeError } from "./api.ts";
@@ -83,7 +84,7 @@ export class Connection implements Disposable {
   ): Promise<MessageShape<M["output"]>> {
     const deadline = this.#deadline(calling);
     const argument = encode(method, request, calling.target);
-    await this.#connected(method.name, calling);
+    await this.#connected(method.name, calling, deadline);
     const { signal } = calling.options ?? {};
     const { promise, resolve, reject } = Promise.withResolvers<MessageShape<M["output"]>>();
     const call = this.#client.makeUnaryRequest(
@@ -117,14 +118,15 @@ export class Connection implements Disposable {
     calling: Calling,
   ): AsyncGenerator<MessageShape<M["output"]>> {
     const argument = encode(method, request, calling.target);
-    await this.#connected(method.name, calling);
     const { signal, timeoutMs = 0 } = calling.options ?? {};
+    const deadline = timeoutMs > 0 ? Date.now() + timeoutMs : undefined;
+    await this.#connected(method.name, calling, deadline);
     const call = this.#client.makeServerStreamRequest(
       pathOf(method),
       (bytes: Buffer) => bytes,
       (data: Buffer) => fromBinary(method.output, data, reading) as MessageShape<M["output"]>,
       argument,
-      timeoutMs > 0 ? { deadline: Date.now() + timeoutMs } : {},
+      deadline === undefined ? {} : { deadline },
     );
     const onAbort = () => call.cancel();
     signal?.addEventListener("abort", onAbort, { once: true });
@@ -151,8 +153,8 @@ export class Connection implements Disposable {
     return ms > 0 ? Date.now() + ms : undefined;
   }
 
-  /** Waits for the connection, `connectMs` at most; rejects with what keeps it from coming about. */
-  async #connected(name: string, calling: Calling): Promise<void> {
+  /** Waits for the connection, `connectMs` and the deadline at most; rejects with what keeps it from coming about. */
+  async #connected(name: string, calling: Calling, deadline: number | undefined): Promise<void> {
     const { signal } = calling.options ?? {};
     if (signal?.aborted) throw abortedBy(signal);
     if (this.#closed) throw failure(name, grpcCode.Cancelled, "the client has been closed", calling);
@@ -162,12 +164,18 @@ export class Connection implements Disposable {
     const { promise: aborted, reject } = Promise.withResolvers<never>();
     const onAbort = () => reject(signal ? abortedBy(signal) : undefined);
     signal?.addEventListener("abort", onAbort, { once: true });
+    const timer = deadline === undefined ? undefined : systemClock.after(
+      deadline - Date.now(),
+      () => reject(failure(name, grpcCode.DeadlineExceeded, `no connection to ${this.path} in time`, calling)),
+    );
     let problem: string | undefined;
     try {
       problem = await Promise.race([this.#connecting, aborted]);
     } finally {
+      timer?.[Symbol.dispose]();
       signal?.removeEventListener("abort", onAbort);
     }
+    if (signal?.aborted) throw abortedBy(signal);
     if (problem !== undefined) throw failure(name, grpcCode.Unavailable, problem, calling);
   }
 

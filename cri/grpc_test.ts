@@ -196,6 +196,12 @@ Deno.test("an endpoint that cannot be used is told with its remedy, and without 
   assert.equal(listeners(), 0);
   assert.deepEqual(log.lines.map((l) => l.message), ["cannot connect to the container runtime"], "said once");
 
+  await assert.rejects(client.version({ timeoutMs: 10 }), (e: KubeletError) => e.code === "Timeout");
+  const leaving = new AbortController();
+  const left = assert.rejects(client.version({ signal: leaving.signal }), isAborted);
+  leaving.abort();
+  await left;
+
   await using _server = await serve(at.path, { listImages: version }, pb.ImageService);
   await assert.rejects(
     createThen(at.path, (c) => c.version()),

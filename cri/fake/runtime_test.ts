@@ -270,3 +270,58 @@ Deno.test("missing objects: NotFound for questions, done for removals", async ()
   await runtime.stopPodSandbox(ghost, { because });
   assert.deepEqual(runtime.calls.at(-1)?.because, "Test");
 });
+
+Deno.test("pulls: time, failure, credentials, abort; a pull has no deadline", async () => {
+  const asked: unknown[] = [];
+  const error = new RuntimeError("PullImage", grpcCode.Unknown, "unauthorized");
+  const { clock, runtime } = scene({
+    registry: (reference, auth) => {
+      asked.push([reference, auth?.username]);
+      return auth?.username === "me" ? { ms: 3_600_000, image: { size: 7, user: "9" } } : { ms: 1_000, error };
+    },
+  });
+  const image = { image: "registry.example/app:1" };
+  const refused = assert.rejects(runtime.pullImage({ image }, { because }), error);
+  await clock.advance(1_000);
+  await refused;
+  assert.equal(await runtime.imageStatus(image), undefined);
+  const pull = runtime.pullImage({ image, auth: { username: "me" } }, { because });
+  await clock.advance(3_600_000);
+  const found = present(await runtime.imageStatus({ image: await pull }));
+  assert.deepEqual([found.repoTags, found.size, found.uid?.value], [[image.image], 7n, 9n]);
+  const owner = new AbortController();
+  const left = assert.rejects(
+    runtime.pullImage({ image, auth: { username: "me" } }, { because, signal: owner.signal }),
+    isAborted,
+  );
+  await turn();
+  owner.abort();
+  await left;
+  await turn();
+  assert.equal(clock.pending, 0);
+  assert.deepEqual(asked[0], [image.image, undefined]);
+});
+
+Deno.test("what ends while the runtime is away: 2 loses the exit code, 1.6 keeps it", async () => {
+  for (const [flavour, code, reason] of [["2", 255, "Unknown"], ["1.6", 3, "Error"]] as const) {
+    const { clock, runtime, running, status } = scene({
+      flavour,
+      programs: () => ({ onStop: "exits", runMs: 1_000, exitCode: 3 }),
+    });
+    const id = await running();
+    runtime.restart(5_000);
+    await clock.advance(5_000);
+    const s = await status(id);
+    assert.deepEqual([s.state, s.exitCode, s.reason], [CONTAINER_EXITED, code, reason]);
+  }
+});
+
+Deno.test("same seed, same ids and order", async () => {
+  const run = async () => {
+    const { runtime, pod, container } = scene();
+    const sandbox = await pod();
+    for (let attempt = 0; attempt < 5; attempt++) await container(sandbox, attempt);
+    return (await runtime.listContainers()).map((c) => c.id);
+  };
+  assert.deepEqual(await run(), await run());
+});
