@@ -14,7 +14,7 @@ import { type Logger, silent } from "../mod/base/log.ts";
 import { type CallOptions, grpcCode, RuntimeError } from "./api.ts";
 import { socketPath } from "./endpoint.ts";
 import { RuntimeService } from "./gen/runtime_pb.ts";
-import { explain } from "./remedy.ts";
+import { explain, statusOf } from "./remedy.ts";
 
 /** Largest message in either direction, as the kubelet has it. */
 const maxMessage = 16 << 20;
@@ -219,7 +219,8 @@ export class Connection implements Disposable {
   #failure(name: string, error: ServiceError, calling: Calling): Error {
     const { signal } = calling.options ?? {};
     if (signal?.aborted && error.code === grpcCode.Cancelled) return abortedBy(signal);
-    return failure(name, error.code, explain(error.code, error.details, this.path), calling, error);
+    const status = statusOf(error.code, error.details);
+    return failure(name, status, explain(status, error.details, this.path), calling, error);
   }
 
   [Symbol.dispose](): void {

@@ -4,6 +4,16 @@ import { grpcCode } from "./api.ts";
 const unsent = /^No connection established\. Last error: (?:Error: )?/;
 
 /**
+ * The status that a failed call really has: grpc-js calls it Internal when the runtime dies in the middle of a call and
+ * the socket breaks on our side; that is Unavailable like any other loss of the runtime.
+ */
+export function statusOf(status: number, details: string): number {
+  const broke = status === grpcCode.Internal &&
+    /internal client error: .*\b(EPIPE|ECONNRESET|ENOTCONN)\b/.test(details);
+  return broke ? grpcCode.Unavailable : status;
+}
+
+/**
  * A failed call's words as an operator should read them: what gRPC or the runtime said, and what can be done about it
  * where the cause is the endpoint itself. `path` is the socket's.
  */

@@ -1,6 +1,6 @@
 import assert from "@assert";
 import { grpcCode } from "./api.ts";
-import { explain } from "./remedy.ts";
+import { explain, statusOf } from "./remedy.ts";
 
 Deno.test("what went wrong with the socket is told with its remedy", () => {
   const { Unavailable, Unimplemented, Unknown } = grpcCode;
@@ -24,4 +24,17 @@ Deno.test("what went wrong with the socket is told with its remedy", () => {
     [Unknown, "open /x: ENOENT", /^open \/x: ENOENT$/],
   ];
   for (const [status, details, expected] of cases) assert.match(explain(status, details, "/run/x.sock"), expected);
+});
+
+Deno.test("a socket that breaks in a call is the runtime's loss, not an internal error", () => {
+  const { Internal, Unavailable, NotFound } = grpcCode;
+  const broke = "Received RST_STREAM with code 2 triggered by internal client error: ";
+  const cases: [number, string, number][] = [
+    [Internal, `${broke}write EPIPE`, Unavailable],
+    [Internal, `${broke}read ECONNRESET`, Unavailable],
+    [Internal, `${broke}out of memory`, Internal],
+    [Internal, "disk full: EPIPE", Internal],
+    [NotFound, `${broke}write EPIPE`, NotFound],
+  ];
+  for (const [status, details, expected] of cases) assert.equal(statusOf(status, details), expected, details);
 });
