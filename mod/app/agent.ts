@@ -203,7 +203,7 @@ class ComposedAgent implements Agent {
         maxContainers: flags.maximumDeadContainers,
       },
       pods: {
-        sourcesReady: () => this.#sources.allReady,
+        sourcesReady: () => this.#loop.sourcesReady,
         contentMayGo: (uid) => !this.#workers.has(uid),
         runtimeMayGo: (uid) => !(this.#workers.get(uid)?.mayRun ?? false),
       },
@@ -296,7 +296,7 @@ class ComposedAgent implements Agent {
   }
 
   get sourcesReady(): boolean {
-    return this.#sources.allReady;
+    return this.#loop.sourcesReady;
   }
 
   problems(): ReadonlyMap<string, string> {

@@ -285,3 +285,18 @@ Deno.test("DenoHost under scoped permissions: procfs by a bind mount, links by l
     });
   });
 });
+
+Deno.test("a FIFO that appears in a watched directory does not hold up the end of the watch", async () => {
+  const dir = await Deno.makeTempDir();
+  try {
+    const abort = new AbortController();
+    const changes = createDenoHost().watch(dir, abort.signal)[Symbol.asyncIterator]();
+    await changes.next();
+    await new Deno.Command("/usr/bin/mkfifo", { args: [`${dir}/pipe`] }).output();
+    // By now the watcher's thread has most likely opened the FIFO, and hangs.
+    abort.abort();
+    assert.equal((await changes.next()).done, true);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});

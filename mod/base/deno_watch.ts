@@ -57,6 +57,40 @@ export async function* watchPath(path: string, signal: AbortSignal): AsyncIterab
   }
 }
 
+/** How often a watcher that may hang is freed, in milliseconds. */
+const freeEveryMs = 10_000;
+/** Entries of a directory that are looked at when a watcher is freed. */
+const mostEntries = 10_000;
+
+/**
+ * Lets go a watcher's thread that hangs in opening a FIFO. Deno's watcher opens every path that it gets an event for,
+ * and a FIFO without a writer holds it there for ever, and then whoever closes it. Opening the FIFO for both directions
+ * never blocks, and gives the thread its other end.
+ */
+async function openFifos(directories: readonly string[]): Promise<Deno.FsFile[]> {
+  const fifos: Deno.FsFile[] = [];
+  const left = [...directories];
+  for (let seen = 0, at = left.pop(); at !== undefined && seen < mostEntries; at = left.pop()) {
+    try {
+      for await (const entry of Deno.readDir(at)) {
+        if (++seen > mostEntries) break;
+        const path = `${at}/${entry.name}`;
+        // Only what is watched recursively is searched deeper: the path itself.
+        if (entry.isDirectory && path.startsWith(`${directories[0]}/`)) left.push(path);
+        if (entry.isFile || entry.isDirectory || entry.isSymlink) continue;
+        if ((await Deno.lstat(path)).isFifo) fifos.push(await Deno.open(path, { read: true, write: true }));
+      }
+    } catch {
+      // A directory or FIFO that is gone, or not ours to open, is none that can be freed.
+    }
+  }
+  return fifos;
+}
+
+async function freeFifos(directories: readonly string[]): Promise<void> {
+  for (const fifo of await openFifos(directories)) fifo.close();
+}
+
 interface Armed {
   /** Something happened since it was last set to false. */
   changed: boolean;
@@ -73,6 +107,9 @@ async function arm(path: string, wake: () => void): Promise<Armed> {
   const watchers: Deno.FsWatcher[] = [];
   const pumps: Promise<void>[] = [];
   let closing = false;
+  let freed = Promise.resolve();
+  const freeing = setInterval(() => freed = freed.then(() => freeFifos([path, above])), freeEveryMs);
+  Deno.unrefTimer(freeing);
   const armed: Armed = {
     changed: false,
     ended: false,
@@ -83,8 +120,13 @@ async function arm(path: string, wake: () => void): Promise<Armed> {
     },
     async close() {
       closing = true;
+      clearInterval(freeing);
+      await freed;
+      // Held open until the end: the thread may only now be about to open it.
+      const fifos = await openFifos([path, above]);
       for (const watcher of watchers) watcher.close();
       await Promise.all(pumps);
+      for (const fifo of fifos) fifo.close();
     },
   };
   const pump = async (watcher: Deno.FsWatcher, concerns: (paths: string[]) => boolean) => {

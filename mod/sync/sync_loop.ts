@@ -19,7 +19,7 @@ export type Admission = { readonly admit: true } | {
 };
 
 type LoopEvent =
-  | { readonly type: "config"; readonly changes: readonly PodChange[] }
+  | { readonly type: "config"; readonly changes: readonly PodChange[]; readonly ready: boolean }
   | { readonly type: "pleg"; readonly event: PlegEvent }
   | { readonly type: "probe"; readonly podUid: string }
   | { readonly type: "wakeAll" }
@@ -55,10 +55,19 @@ export class SyncLoop {
   readonly #o: SyncLoopOptions;
   readonly #events = new Channel<LoopEvent>();
   #lastActive: number;
+  #sourcesReady = false;
 
   constructor(options: SyncLoopOptions) {
     this.#o = options;
     this.#lastActive = options.clock.now();
+  }
+
+  /**
+   * True once what every source wants at first has been taken in. The sources say so when they hand over the last of it;
+   * what counts is when the loop has handled it, or a clean-up between the two would take wanted pods for orphans.
+   */
+  get sourcesReady(): boolean {
+    return this.#sourcesReady;
   }
 
   /** When the loop last handled an event; /healthz/syncloop looks at it. */
@@ -87,7 +96,10 @@ export class SyncLoop {
   }
 
   async #readSources(signal: AbortSignal): Promise<void> {
-    for await (const changes of this.#o.sources.changes(signal)) this.#events.push({ type: "config", changes });
+    const { sources } = this.#o;
+    for await (const changes of sources.changes(signal)) {
+      this.#events.push({ type: "config", changes, ready: sources.allReady });
+    }
   }
 
   async #tick(signal: AbortSignal): Promise<void> {
@@ -103,6 +115,7 @@ export class SyncLoop {
       switch (event.type) {
         case "config":
           for (const change of event.changes) this.#configure(change);
+          this.#sourcesReady ||= event.ready;
           break;
         case "pleg":
           this.#o.workers.poke(event.event.uid);
@@ -189,9 +202,9 @@ export class SyncLoop {
   }
 
   #housekeep(): void {
-    const { sources, pleg, store, workers } = this.#o;
+    const { pleg, store, workers } = this.#o;
     // Before every source has been read, a pod without a source is not yet an orphan.
-    if (!sources.allReady) return;
+    if (!this.#sourcesReady) return;
     for (const observed of pleg.all()) {
       if (workers.has(observed.uid)) continue;
       if (store.has(observed.uid) && !store.isRejected(observed.uid)) continue;

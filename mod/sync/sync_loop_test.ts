@@ -1,0 +1,207 @@
+import assert from "@assert";
+import { Channel } from "../base/channel.ts";
+import { FakeClock, turn } from "../base/fake_clock.ts";
+import { Journal } from "../base/journal.ts";
+import { silent } from "../base/log.ts";
+import { Scope } from "../base/scope.ts";
+import { RecordingEvents } from "../kube/events.ts";
+import { configSource } from "../kube/pod.ts";
+import type { BoundPod } from "../kube/types.ts";
+import type { ObservedPod } from "../pod/observed.ts";
+import type { PodChange } from "../sources/types.ts";
+import { PodStore } from "./pod_store.ts";
+import type { PodSyncer } from "./pod_worker.ts";
+import { PodWorkers } from "./pod_workers.ts";
+import { type Admission, SyncLoop } from "./sync_loop.ts";
+
+const pod = (uid: string, name = `p${uid}`): BoundPod => ({
+  metadata: { name, namespace: "default", uid, annotations: { [configSource]: "file" } },
+  spec: { containers: [] },
+});
+const observed = (uid: string, name = `p${uid}`): ObservedPod => ({
+  uid,
+  name,
+  namespace: "default",
+  sandboxes: [],
+  containers: [],
+  readAt: 0,
+});
+
+function setUp(options: { admit?: (pod: BoundPod, active: readonly BoundPod[]) => Admission } = {}) {
+  const clock = new FakeClock(0);
+  const did: string[] = [];
+  const note = (step: string) => (p: BoundPod) => {
+    did.push(`${step} ${p.metadata.uid}`);
+    return Promise.resolve();
+  };
+  const syncer: PodSyncer = {
+    sync: async (p) => {
+      await note("sync")(p);
+      return {};
+    },
+    terminate: note("terminate"),
+    release: note("release"),
+    purge: note("purge"),
+  };
+  const scope = new Scope("test");
+  const changes = new Channel<readonly PodChange[]>();
+  const sources = { allReady: false, changes: (signal: AbortSignal) => changes.values(signal) };
+  const runtime: ObservedPod[] = [];
+  const store = new PodStore();
+  const journal = new Journal({ clock });
+  const events = new RecordingEvents();
+  const rejected: string[] = [];
+  const forgotten: string[] = [];
+  let housekeepings = 0;
+  const workers = new PodWorkers({
+    scope,
+    syncer,
+    clock,
+    random: () => 0,
+    log: silent,
+    resyncMs: 60_000,
+    onFreed: () => {},
+  });
+  const loop = new SyncLoop({
+    sources,
+    store,
+    workers,
+    clock,
+    journal,
+    events,
+    log: silent,
+    pleg: { all: () => runtime, get: (uid) => runtime.find((o) => o.uid === uid) },
+    admit: options.admit ?? (() => ({ admit: true })),
+    onRejected: (p, why) => rejected.push(`${p.metadata.uid}: ${why.reason}: ${why.message}`),
+    onForgotten: (uid) => forgotten.push(uid),
+    housekeep: () => housekeepings++,
+  });
+  const start = async () => {
+    scope.spawn("loop", (signal) => loop.run(signal));
+    await turn();
+  };
+  const give = async (batch: PodChange[], ready = true) => {
+    sources.allReady = ready;
+    changes.push(batch);
+    await turn();
+  };
+  const end = () => scope.close();
+  return {
+    clock,
+    did,
+    loop,
+    store,
+    sources,
+    changes,
+    runtime,
+    journal,
+    events,
+    rejected,
+    forgotten,
+    workers,
+    start,
+    give,
+    end,
+    housekeepings: () => housekeepings,
+  };
+}
+
+Deno.test("a pod that is added is run, and one that is removed goes through its end", async () => {
+  const t = setUp();
+  await t.start();
+  await t.give([{ op: "add", pod: pod("1") }]);
+  await t.give([{ op: "remove", pod: pod("1") }]);
+  assert.deepEqual(t.did, ["sync 1", "terminate 1", "release 1", "purge 1"]);
+  await t.end();
+});
+
+Deno.test("a rejected pod is never run, says why once, and is forgotten with its source", async () => {
+  const t = setUp({ admit: () => ({ admit: false, reason: "OutOfcpu", message: "too big" }) });
+  await t.start();
+  await t.give([{ op: "add", pod: pod("1") }]);
+  await t.give([{ op: "update", pod: pod("1") }]);
+  assert.deepEqual([t.did, t.rejected], [[], ["1: OutOfcpu: Pod was rejected: too big"]]);
+  assert.deepEqual(t.journal.records("1").map((r) => [r.action, r.reason]), [["Reject", "OutOfcpu"]]);
+  assert.deepEqual(t.events.events.map((e) => e.reason), ["OutOfcpu"]);
+  await t.give([{ op: "remove", pod: pod("1") }]);
+  assert.deepEqual(t.forgotten, ["1"]);
+  await t.end();
+});
+
+Deno.test("a pod on its way out does not count against its successor", async () => {
+  const seen: string[][] = [];
+  const t = setUp({
+    admit: (_p, active) => {
+      seen.push(active.map((a) => a.metadata.uid));
+      return { admit: true };
+    },
+  });
+  await t.start();
+  await t.give([{ op: "add", pod: pod("1") }, { op: "add", pod: pod("2") }]);
+  await t.give([{ op: "remove", pod: pod("1") }, { op: "add", pod: pod("3") }]);
+  assert.deepEqual(seen, [[], ["1"], ["2"]]);
+  await t.end();
+});
+
+Deno.test("runtime pods that nobody wants are ended, but not before every source has been read", async () => {
+  const t = setUp();
+  t.runtime.push(observed("9"));
+  await t.start();
+  await t.give([], false);
+  await t.clock.advance(10_000);
+  assert.deepEqual(t.did, []);
+  await t.give([], true);
+  await t.clock.advance(2000);
+  assert.deepEqual(t.did, ["terminate 9", "release 9", "purge 9"]);
+  assert.ok(t.housekeepings() > 0);
+  await t.end();
+});
+
+Deno.test("a clean-up that is queued before the first pods are taken in takes none of them for orphans", async () => {
+  const t = setUp();
+  t.runtime.push(observed("1"));
+  await t.start();
+  // The sources say that they are ready as they hand over, while the clean-up already waits in the queue.
+  t.sources.allReady = true;
+  await t.clock.advance(2000);
+  t.changes.push([{ op: "add", pod: pod("1") }]);
+  await turn();
+  await t.clock.advance(2000);
+  assert.deepEqual(t.did, ["sync 1"]);
+  await t.end();
+});
+
+Deno.test("a predecessor that only the runtime knows goes before its static successor starts", async () => {
+  const t = setUp();
+  t.runtime.push(observed("old", "web"));
+  await t.start();
+  await t.give([{ op: "add", pod: pod("new", "web") }]);
+  await turn();
+  assert.deepEqual(t.did, ["terminate old", "release old", "purge old", "sync new"]);
+  await t.end();
+});
+
+Deno.test("life-cycle events and probe results wake their pod only, the runtime's return all", async () => {
+  const t = setUp();
+  await t.start();
+  await t.give([{ op: "add", pod: pod("1") }, { op: "add", pod: pod("2") }]);
+  t.loop.pleg({ uid: "1", observed: observed("1"), died: true });
+  await turn();
+  t.loop.probe("2");
+  await turn();
+  t.loop.wakeAll();
+  await turn();
+  assert.deepEqual(t.did.slice(2), ["sync 1", "sync 2", "sync 1", "sync 2"]);
+  await t.end();
+});
+
+Deno.test("a deletion timestamp ends the pod although its source still names it", async () => {
+  const t = setUp();
+  await t.start();
+  await t.give([{ op: "add", pod: pod("1") }]);
+  const deleted = pod("1");
+  deleted.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+  await t.give([{ op: "delete", pod: deleted }]);
+  assert.deepEqual(t.did.slice(1), ["terminate 1", "release 1"]);
+  await t.end();
+});
