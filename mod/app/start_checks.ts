@@ -12,10 +12,10 @@ export function swapDevices(table: string): string[] {
 
 /**
  * Looks whether the machine is one that the configuration accepts (features.md A14, A16, A17). Rejects with BadConfig
- * that names the setting; what only weakens the node is logged.
+ * that names the setting; what only weakens the node is logged. That cgroup v1 is allowed at all, validation has seen.
  */
 export async function checkMachine(options: {
-  config: Pick<KubeletConfig, "failCgroupV1" | "failSwapOn" | "oomScoreAdj">;
+  config: Pick<KubeletConfig, "failSwapOn" | "oomScoreAdj">;
   host: Pick<Host, "readText" | "writeControl" | "procRoot">;
   hierarchies: Pick<Hierarchies, "version">;
   events: EventSink;
@@ -23,13 +23,6 @@ export async function checkMachine(options: {
 }): Promise<void> {
   const { config, host, hierarchies, events, log } = options;
   if (hierarchies.version === 1) {
-    if (config.failCgroupV1) {
-      throw new KubeletError(
-        "BadConfig",
-        "this machine runs cgroup v1, and failCgroupV1 is true (the default); boot it with cgroup v2, or set " +
-          "failCgroupV1: false",
-      );
-    }
     const message = "cgroup v1 is used; move the node to cgroup v2";
     events.node({ type: "Warning", reason: "CgroupV1", message });
   }

@@ -69,6 +69,8 @@ interface Memory {
   volumes: ReadonlyMap<string, MountedVolume>;
   podIPs: readonly string[];
   adopted: boolean;
+  /** The last complaint of a pass, so that what goes on being wrong is told once. */
+  lastError: string | undefined;
 }
 
 const deadlineExceeded = {
@@ -88,7 +90,14 @@ export class AgentPodSyncer implements PodSyncer {
   #of(uid: string): Memory {
     let memory = this.#memory.get(uid);
     if (!memory) {
-      memory = { startErrors: new Map(), mountedFor: undefined, volumes: new Map(), podIPs: [], adopted: false };
+      memory = {
+        startErrors: new Map(),
+        mountedFor: undefined,
+        volumes: new Map(),
+        podIPs: [],
+        adopted: false,
+        lastError: undefined,
+      };
       this.#memory.set(uid, memory);
     }
     return memory;
@@ -138,7 +147,8 @@ export class AgentPodSyncer implements PodSyncer {
     const networkError = pod.spec.hostNetwork ? undefined : this.#o.networkError();
     if (networkError !== undefined && anythingToDo(actions)) {
       const message = `network is not ready: ${networkError}`;
-      events.pod({ pod, type: "Warning", reason: "NetworkNotReady", message });
+      if (memory.lastError !== message) events.pod({ pod, type: "Warning", reason: "NetworkNotReady", message });
+      memory.lastError = message;
       return { error: message, ...soon(1000) };
     }
     try {
@@ -161,6 +171,7 @@ export class AgentPodSyncer implements PodSyncer {
       for (const [name, failure] of result.failures) memory.startErrors.set(name, failure);
       failures = result.failures;
       error = result.error;
+      memory.lastError = undefined;
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       error = this.#failedSync(pod, thrown);
@@ -325,6 +336,9 @@ export class AgentPodSyncer implements PodSyncer {
 
   #failedSync(pod: BoundPod, thrown: unknown): string {
     const message = messageOf(thrown);
+    const memory = this.#of(pod.metadata.uid);
+    if (memory.lastError === message) return message;
+    memory.lastError = message;
     this.#o.log.error("the pod cannot be brought on", { pod: podFullName(pod), error: message });
     this.#o.events.pod({ pod, type: "Warning", reason: "FailedSync", message: `error syncing pod: ${message}` });
     return message;
