@@ -1,4 +1,4 @@
-import { type ImageService, type RuntimeService, type SandboxConfigInit } from "../../cri/api.ts";
+import type { RuntimeService, SandboxConfigInit } from "../../cri/api.ts";
 import type { Clock } from "../../mod/base/clock.ts";
 import { KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Because } from "../../mod/base/journal.ts";
@@ -9,7 +9,7 @@ import { containerPath, type PodContainer, podRef } from "../../mod/kube/pod.ts"
 import type { BoundPod } from "../../mod/kube/types.ts";
 import type { StartContainer, Why } from "../../mod/pod/actions.ts";
 import { newest, type ObservedPod } from "../../mod/pod/observed.ts";
-import { ImageError, type ImageManager } from "../images/types.ts";
+import type { ImageManager } from "../images/types.ts";
 import type { HookRunner, Killer } from "./kill.ts";
 import { type ContainerLogFiles, type PodBuilder, type PodSituation, StartError } from "./types.ts";
 
@@ -38,9 +38,6 @@ export interface StartRequest {
   readonly situation: PodSituation;
   readonly signal: AbortSignal;
 }
-
-/** The image services that a starter's ImageManager works on; named here for those who compose. */
-export type ImageBackend = ImageService;
 
 /**
  * Starts one container: image, restart count, configuration, create, start, link, postStart
@@ -81,7 +78,8 @@ export class Starter {
         signal,
       });
     } catch (thrown) {
-      if (thrown instanceof ImageError) this.#event(request, "Warning", "Failed", `Error: ${thrown.reason}`);
+      const reason = reasonOf(thrown);
+      if (reason !== undefined) this.#event(request, "Warning", "Failed", `Error: ${reason}`);
       throw thrown;
     }
   }
@@ -195,11 +193,14 @@ export class Starter {
   }
 }
 
+/** The waiting reason that an error of the agent carries: ImageErrors and StartErrors do. */
+function reasonOf(thrown: unknown): string | undefined {
+  return thrown instanceof KubeletError && "reason" in thrown && typeof thrown.reason === "string"
+    ? thrown.reason
+    : undefined;
+}
+
 /** The waiting reason and message that a failed start shows. */
 export function startFailure(thrown: unknown): { reason: string; message: string } {
-  if (thrown instanceof ImageError || thrown instanceof StartError) {
-    return { reason: thrown.reason, message: thrown.message };
-  }
-  const message = messageOf(thrown);
-  return { reason: thrown instanceof KubeletError ? "RunContainerError" : "CreateContainerError", message };
+  return { reason: reasonOf(thrown) ?? "RunContainerError", message: messageOf(thrown) };
 }
