@@ -26,7 +26,9 @@ export function judge(name: string, code: number, report: string | undefined): O
     failed: counts.failed + 1,
     problems: [`${name}: ${why}`],
   });
-  if (report === undefined) return failure(`the test runner ended with code ${code} and left no report; what it said is above`);
+  if (report === undefined) {
+    return failure(`the test runner ended with code ${code} and left no report; what it said is above`);
+  }
   try {
     const counts = countJunit(report);
     if (code !== 0 && counts.failed === 0) return failure(`the test runner ended with code ${code}`, counts);
