@@ -26,8 +26,8 @@ export interface FileSourceOptions {
   readonly preventApiReferences?: boolean;
 }
 
-/** Milliseconds to wait after an event, so that a burst of them (an editor, a copy) is one look. */
-const settleMs = 100;
+/** Milliseconds to wait after an event, so that a burst of them (an editor, a copy) is one look; a pod's start waits too. */
+const settleMs = 20;
 /** Milliseconds before a broken watch is tried again: the first time, and at most. */
 const watchRetryMs = 1000;
 const watchRetryMaxMs = 20_000;
