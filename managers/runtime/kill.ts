@@ -82,9 +82,7 @@ export class Killer {
       pod,
       type: "Normal",
       reason: "Killing",
-      message: why.reason === "SourceRemoved" || container === undefined
-        ? `Stopping container ${one.name}`
-        : why.message,
+      message: request.eventText ?? `Stopping container ${one.name}`,
       ...(container ? { fieldPath: containerPath(container) } : {}),
     });
     const began = clock.now();
