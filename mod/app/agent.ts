@@ -1,6 +1,4 @@
-import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import { journaledImages, journaledRuntime } from "../../cri/journaled.ts";
-import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import { createContainerGC } from "../../managers/gc/collector.ts";
 import { createImageManager } from "../../managers/images/manager.ts";
@@ -8,21 +6,14 @@ import { createHookRunner } from "../../managers/lifecycle/hooks.ts";
 import { LogFiles } from "../../managers/logs/log_files.ts";
 import { terminationMessage } from "../../managers/logs/termination.ts";
 import { createProbeManager } from "../../managers/probes/manager.ts";
-import type { Dialers } from "../../managers/probes/prober.ts";
 import { Killer } from "../../managers/runtime/kill.ts";
 import { PodRunner } from "../../managers/runtime/runner.ts";
 import { Starter } from "../../managers/runtime/start.ts";
-import { type StatusEntry, StatusManager } from "../../managers/status/status_manager.ts";
+import { StatusManager } from "../../managers/status/status_manager.ts";
 import { StatusStore } from "../../managers/status/status_store.ts";
 import { Backoff } from "../base/backoff.ts";
-import type { Clock } from "../base/clock.ts";
 import { abortedBy, isAborted, messageOf } from "../base/errors.ts";
-import type { Host } from "../base/host.ts";
-import type { Journal } from "../base/journal.ts";
-import type { Logger } from "../base/log.ts";
-import type { Random } from "../base/random.ts";
 import { Scope } from "../base/scope.ts";
-import type { EventSink } from "../kube/events.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import { admit } from "../pod/admission/admit.ts";
 import { podDir, podLogDir, rootPaths } from "../pod/config/paths.ts";
@@ -30,7 +21,7 @@ import { type ObservedPod, unobserved } from "../pod/observed.ts";
 import { activeDeadline } from "../pod/status/deadline.ts";
 import { generateStatus } from "../pod/status/generate.ts";
 import type { HealthCheck } from "../server/healthz.ts";
-import type { Sources, SourcesOptions } from "../sources/sources.ts";
+import type { Sources } from "../sources/sources.ts";
 import { Housekeeping } from "../sync/housekeeping.ts";
 import { Pleg } from "../sync/pleg.ts";
 import { PodStore } from "../sync/pod_store.ts";
@@ -39,48 +30,8 @@ import { PodWorkers } from "../sync/pod_workers.ts";
 import { QosKeeper } from "../sync/qos_keeper.ts";
 import { RuntimeState } from "../sync/runtime_state.ts";
 import { type Admission, SyncLoop } from "../sync/sync_loop.ts";
+import type { Agent, AgentOptions } from "./agent_types.ts";
 import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
-import type { KubeletFlags } from "./config/flags.ts";
-import type { KubeletConfig } from "./config/kubelet_config.ts";
-import type { NodeFacts } from "./node_facts.ts";
-
-/** Everything that the agent is given: the world outside, and what was found out of it at start. */
-export interface AgentOptions {
-  config: KubeletConfig;
-  flags: KubeletFlags;
-  facts: NodeFacts;
-  hierarchies: Hierarchies;
-  /** The cgroup driver in force (the runtime's word, or the configuration's). */
-  cgroupDriver: "cgroupfs" | "systemd";
-  host: Host;
-  clock: Clock;
-  random: Random;
-  runtime: RuntimeService;
-  images: ImageService;
-  /** The runtime's name, as container ids show it. */
-  runtimeName: string;
-  dial: Dialers;
-  journal: Journal;
-  events: EventSink;
-  log: Logger;
-  fetch?: SourcesOptions["fetch"];
-  stdin?: ReadableStream<Uint8Array>;
-  /** Told of each new status of a pod. */
-  onStatus?: (entry: StatusEntry) => void;
-}
-
-/** A running agent, as those who started it see it. */
-export interface Agent {
-  /** Runs until the signal aborts; containers are left as they are. */
-  run(signal: AbortSignal): Promise<void>;
-  readonly healthChecks: readonly HealthCheck[];
-  /** The pods that the sources want now, with their statuses. */
-  pods(): { pod: BoundPod; status: PodStatus | undefined }[];
-  /** True once every source has been read. */
-  readonly sourcesReady: boolean;
-  /** What is wrong with manifests now, by file or URL. */
-  problems(): ReadonlyMap<string, string>;
-}
 
 /** Puts an agent together. Nothing runs before `run` is called. */
 export function createAgent(options: AgentOptions): Agent {

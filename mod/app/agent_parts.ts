@@ -11,7 +11,7 @@ import type { NodeFacts as AdmissionFacts } from "../pod/admission/types.ts";
 import { noObjects } from "../pod/config/env.ts";
 import type { Amounts } from "../pod/resources.ts";
 import { createSources, type Sources } from "../sources/sources.ts";
-import type { AgentOptions } from "./agent.ts";
+import type { AgentOptions } from "./agent_types.ts";
 
 /** Sums reservations to amounts: milli-CPU, bytes, counts. */
 function amounts(...lists: Readonly<Record<string, Quantity>>[]): Amounts {

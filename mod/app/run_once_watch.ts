@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Agent } from "./agent.ts";
+import type { Agent } from "./agent_types.ts";
 import { judge, type PodVerdict, table } from "./run_once.ts";
 
 /** How long run-once waits for all pods to come to an end or to readiness, in milliseconds. */

@@ -1,0 +1,54 @@
+import type { ImageService, RuntimeService } from "../../cri/api.ts";
+import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
+import type { Dialers } from "../../managers/probes/prober.ts";
+import type { StatusEntry } from "../../managers/status/status_manager.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Host } from "../base/host.ts";
+import type { Journal } from "../base/journal.ts";
+import type { Logger } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { EventSink } from "../kube/events.ts";
+import type { BoundPod, PodStatus } from "../kube/types.ts";
+import type { HealthCheck } from "../server/healthz.ts";
+import type { SourcesOptions } from "../sources/sources.ts";
+import type { KubeletFlags } from "./config/flags.ts";
+import type { KubeletConfig } from "./config/kubelet_config.ts";
+import type { NodeFacts } from "./node_facts.ts";
+
+/** Everything that the agent is given: the world outside, and what was found out of it at start. */
+export interface AgentOptions {
+  config: KubeletConfig;
+  flags: KubeletFlags;
+  facts: NodeFacts;
+  hierarchies: Hierarchies;
+  /** The cgroup driver in force (the runtime's word, or the configuration's). */
+  cgroupDriver: "cgroupfs" | "systemd";
+  host: Host;
+  clock: Clock;
+  random: Random;
+  runtime: RuntimeService;
+  images: ImageService;
+  /** The runtime's name, as container ids show it. */
+  runtimeName: string;
+  dial: Dialers;
+  journal: Journal;
+  events: EventSink;
+  log: Logger;
+  fetch?: SourcesOptions["fetch"];
+  stdin?: ReadableStream<Uint8Array>;
+  /** Told of each new status of a pod. */
+  onStatus?: (entry: StatusEntry) => void;
+}
+
+/** A running agent, as those who started it see it. */
+export interface Agent {
+  /** Runs until the signal aborts; containers are left as they are. */
+  run(signal: AbortSignal): Promise<void>;
+  readonly healthChecks: readonly HealthCheck[];
+  /** The pods that the sources want now, with their statuses. */
+  pods(): { pod: BoundPod; status: PodStatus | undefined }[];
+  /** True once every source has been read. */
+  readonly sourcesReady: boolean;
+  /** What is wrong with manifests now, by file or URL. */
+  problems(): ReadonlyMap<string, string>;
+}
