@@ -80,12 +80,12 @@ export async function runTests(options: {
 
 /** Unit tests: those beside the code. */
 export function unitTests(): Promise<Outcome> {
-  return runTests({ name: "unit", paths: ["mod", "cri", "managers", "scripts"], parallel: true, within: 300_000 });
+  return runTests({ name: "unit", paths: ["mod", "cri", "managers", "scripts"], parallel: true, within: 180_000 });
 }
 
 /** The simulation, if there is one. */
 export async function simulationTests(): Promise<Outcome> {
   const path = "tests/simulation";
   if (!await exists(`${repository}/${path}`)) return { passed: 0, failed: 0, problems: [] };
-  return await runTests({ name: "simulation", paths: [path], parallel: true, within: 300_000 });
+  return await runTests({ name: "simulation", paths: [path], parallel: true, within: 180_000 });
 }
