@@ -27,6 +27,8 @@ export interface RunnerOptions {
   starter: Starter;
   /** Restart back-off; stepped when a container is started after an exit. */
   backoff: Backoff;
+  /** Told when the back-off has been stepped. */
+  onBackoff: () => void;
   events: EventSink;
   log: Logger;
   /** Told of a sandbox's addresses as soon as they are known, before any container starts. */
@@ -212,7 +214,10 @@ export class PodRunner {
       if (!container) continue;
       try {
         // The step comes before the try: a start that fails has used up this delay too.
-        if (start.afterExit) this.#o.backoff.step(start.afterExit.key, start.afterExit.at);
+        if (start.afterExit) {
+          this.#o.backoff.step(start.afterExit.key, start.afterExit.at);
+          this.#o.onBackoff();
+        }
         await this.#o.starter.start({ pod, container, start, observed, ...context });
         started.push(start.name);
       } catch (thrown) {

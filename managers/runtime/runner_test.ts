@@ -108,6 +108,7 @@ function setUp(
     killer,
     starter,
     backoff,
+    onBackoff: () => {},
     events,
     log: silent,
     onSandbox: (_pod, ips) => sandboxIps.push(ips),

@@ -6,6 +6,7 @@ import { createHookRunner } from "../../managers/lifecycle/hooks.ts";
 import { LogFiles } from "../../managers/logs/log_files.ts";
 import { terminationMessage } from "../../managers/logs/termination.ts";
 import { createProbeManager } from "../../managers/probes/manager.ts";
+import { BackoffStore } from "../../managers/runtime/backoff_store.ts";
 import { Killer } from "../../managers/runtime/kill.ts";
 import { PodRunner } from "../../managers/runtime/runner.ts";
 import { Starter } from "../../managers/runtime/start.ts";
@@ -60,6 +61,7 @@ class ComposedAgent implements Agent {
   readonly #loop: SyncLoop;
   readonly #cgroups: CgroupManager;
   readonly #qos: QosKeeper;
+  readonly #backoffStore: BackoffStore;
 
   constructor(options: AgentOptions) {
     this.#o = options;
@@ -119,6 +121,7 @@ class ComposedAgent implements Agent {
       max: config.crashLoopBackOff.maxContainerRestartPeriodMs,
       resetAfter: restartResetMs,
     });
+    this.#backoffStore = new BackoffStore({ backoff, host, path: `${rootDir}/restart_backoff.json`, log, scope });
     const starter = new Starter({
       runtime,
       images: imageManager,
@@ -138,6 +141,7 @@ class ComposedAgent implements Agent {
       killer,
       starter,
       backoff,
+      onBackoff: () => this.#backoffStore.save(),
       events,
       log,
       onSandbox: (pod, ips) => syncer.noteSandbox(pod, ips),
@@ -278,6 +282,7 @@ class ComposedAgent implements Agent {
     try {
       if (signal.aborted) return;
       this.#statuses.restore(await this.#store.load());
+      await this.#backoffStore.load();
       // Sources are read while the runtime may still be starting; what they say waits in the stream.
       this.#sources.run(scope);
       await this.#setUpCgroups(scope.signal);
