@@ -26,6 +26,8 @@ const v1Controllers = [
   "net_prio",
   "perf_event",
   "systemd",
+  // Of a hybrid machine: no limit lies there, but runtimes make containers' groups in it, which go with the pod's.
+  "unified",
 ];
 /** A v1 group is whole when it is in all of these that the machine has. */
 const v1Needed = new Set(["cpu", "cpuacct", "cpuset", "memory", "pids", "hugetlb", "systemd"]);
@@ -124,18 +126,22 @@ export class GroupTree {
     const parts = path.split("/").filter((p) => p !== "");
     try {
       if (this.version === 2) return await this.#makeUnified(parts);
-      const cpuset = this.roots.get("cpuset");
-      for (const base of this.#bases) {
-        let at = base;
-        for (const part of parts) {
-          const above = at;
-          at += `/${part}`;
-          await this.#host.mkdir(at);
-          if (base === cpuset) await this.#inheritCpuset(above, at);
-        }
-      }
+      // All hierarchies at once: there are a dozen of them, and the start of each pod waits.
+      await Promise.all(this.#bases.map((base) => this.#makeIn(base, parts)));
     } catch (thrown) {
       throw new KubeletError("Cgroup", `cannot make cgroup ${path}: ${messageOf(thrown)}`, { cause: thrown });
+    }
+  }
+
+  /** Makes the group in one v1 hierarchy; those above it are made on the way, which costs nothing when they are there. */
+  async #makeIn(base: string, parts: readonly string[]): Promise<void> {
+    if (base !== this.roots.get("cpuset")) return await this.#host.mkdir(`${base}/${parts.join("/")}`);
+    let at = base;
+    for (const part of parts) {
+      const above = at;
+      at += `/${part}`;
+      await this.#host.mkdir(at);
+      await this.#inheritCpuset(above, at);
     }
   }
 
@@ -206,37 +212,41 @@ export class GroupTree {
   /** Processes in the group and below it. */
   async pids(path: string): Promise<number[]> {
     const pids = new Set<number>();
-    for (const top of this.#directories(path)) {
-      for (const directory of await this.#below(top)) {
-        for (const word of words(await ifGone("", this.#host.readText(`${directory}/cgroup.procs`)))) {
-          // 0 stands for a process of another PID namespace.
-          const pid = Number(word);
-          if (Number.isSafeInteger(pid) && pid > 1) pids.add(pid);
+    await Promise.all(
+      this.#directories(path).map(async (top) => {
+        for (const directory of await this.#below(top)) {
+          for (const word of words(await ifGone("", this.#host.readText(`${directory}/cgroup.procs`)))) {
+            // 0 stands for a process of another PID namespace.
+            const pid = Number(word);
+            if (Number.isSafeInteger(pid) && pid > 1) pids.add(pid);
+          }
         }
-      }
-    }
+      }),
+    );
     return [...pids].sort((a, b) => a - b);
   }
 
   /** Removes the group and those below it, deepest first; waits a little for the kernel to let go of dying processes. */
   async remove(path: string): Promise<void> {
-    for (const top of this.#directories(path)) {
-      for (let delay = 10;; delay *= 2) {
-        try {
-          if (!await this.#host.lstat(top)) break;
-          for (const directory of await this.#below(top)) await this.#host.remove(directory);
-          break;
-        } catch (thrown) {
-          if (isGone(thrown)) break;
-          if (errnoOf(thrown) !== "EBUSY" && errnoOf(thrown) !== "ENOTEMPTY" || delay > 2000) {
-            const left = await this.pids(path);
-            const who = left.length > 0 ? ` (processes still inside: ${left.slice(0, 10).join(", ")})` : "";
-            throw new KubeletError("Cgroup", `cannot remove cgroup ${path}: ${messageOf(thrown)}${who}`, {
-              cause: thrown,
-            });
-          }
-          await this.#clock.sleep(delay);
+    await Promise.all(this.#directories(path).map((top) => this.#removeIn(top, path)));
+  }
+
+  async #removeIn(top: string, path: string): Promise<void> {
+    for (let delay = 10;; delay *= 2) {
+      try {
+        if (!await this.#host.lstat(top)) return;
+        for (const directory of await this.#below(top)) await this.#host.remove(directory);
+        return;
+      } catch (thrown) {
+        if (isGone(thrown)) return;
+        if (errnoOf(thrown) !== "EBUSY" && errnoOf(thrown) !== "ENOTEMPTY" || delay > 2000) {
+          const left = await this.pids(path);
+          const who = left.length > 0 ? ` (processes still inside: ${left.slice(0, 10).join(", ")})` : "";
+          throw new KubeletError("Cgroup", `cannot remove cgroup ${path}: ${messageOf(thrown)}${who}`, {
+            cause: thrown,
+          });
         }
+        await this.#clock.sleep(delay);
       }
     }
   }
