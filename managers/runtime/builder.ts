@@ -14,6 +14,7 @@ import { hostNetworkHosts, managedHosts } from "../../mod/pod/config/hosts.ts";
 import { type SubPathMount, subPathMounts } from "../../mod/pod/config/mounts.ts";
 import { containerDir, etcHostsFile, terminationFile } from "../../mod/pod/config/paths.ts";
 import { sandboxConfig } from "../../mod/pod/config/sandbox.ts";
+import type { UserNamespaces } from "../userns/types.ts";
 import type { MountedVolume } from "../volumes/types.ts";
 import type { PodBuilder, PodSituation } from "./types.ts";
 
@@ -32,6 +33,7 @@ export interface BuilderOptions {
   allocatable: Readonly<Record<string, string>>;
   cgroupParent: (pod: BoundPod) => string;
   objects: EnvObjects;
+  userns: UserNamespaces;
   /** The runtime's handlers, as it reports them. */
   handlers: () => readonly RuntimeHandler[];
   /** Makes part of a volume safe to mount, and returns its path on the node. */
@@ -55,9 +57,6 @@ export class AgentPodBuilder implements PodBuilder {
   }
 
   async sandbox(pod: BoundPod, attempt: number): Promise<{ config: SandboxConfigInit; handler: string }> {
-    if (pod.spec.hostUsers === false) {
-      throw new KubeletError("BadPod", "spec.hostUsers is false: user namespaces are not available on this node yet");
-    }
     if (pod.spec.runtimeClassName) {
       throw new KubeletError(
         "BadPod",
@@ -70,8 +69,19 @@ export class AgentPodBuilder implements PodBuilder {
     const dns = podDns({ pod, resolvConf, clusterDNS, clusterDomain, nodeIPs });
     for (const event of dns.events) this.#tell(pod, event);
     const cgroupParent = this.#o.cgroupParent(pod);
-    const config = sandboxConfig({ pod, attempt, dns: dns.config, clusterDomain, podLogsDir, cgroupParent, policy });
-    return { config, handler: "" };
+    const handler = "";
+    const userns = await this.#o.userns.of(pod, handler);
+    const config = sandboxConfig({
+      pod,
+      attempt,
+      dns: dns.config,
+      clusterDomain,
+      podLogsDir,
+      cgroupParent,
+      policy,
+      userns,
+    });
+    return { config, handler };
   }
 
   async #resolvConf(): Promise<string> {
@@ -115,8 +125,9 @@ export class AgentPodBuilder implements PodBuilder {
       fields: { podIPs: situation.podIPs, hostIPs: nodeIPs },
       allocatable,
     });
-    const [subPaths] = await Promise.all([
+    const [subPaths, userns] = await Promise.all([
       this.#subPaths(request, envs),
+      this.#o.userns.of(pod, ""),
       this.#hostsFile(pod, situation.podIPs),
     ]);
     return containerConfig({
@@ -131,6 +142,7 @@ export class AgentPodBuilder implements PodBuilder {
       podIPs: situation.podIPs,
       terminationFile: await this.#terminationFile(pod, container.name, container.terminationMessagePath),
       targetContainerId: request.targetContainerId,
+      userns,
       recursiveReadOnlyMounts: this.#o.handlers().find((h) => h.name === "")?.features?.recursiveReadOnlyMounts,
       policy,
     });

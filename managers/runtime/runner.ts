@@ -181,10 +181,11 @@ export class PodRunner {
       events.pod({ pod, type: "Normal", reason: "SandboxChanged", message });
     }
     let id: string;
-    const { config, handler } = await builder.sandbox(pod, create.attempt);
+    let built: Awaited<ReturnType<PodBuilder["sandbox"]>>;
     try {
+      built = await builder.sandbox(pod, create.attempt);
       const because = { pod: podRef(pod), reason: create.reason, message: create.message };
-      id = await runtime.runPodSandbox(config, handler, { because, signal });
+      id = await runtime.runPodSandbox(built.config, built.handler, { because, signal });
     } catch (thrown) {
       if (!signal.aborted) {
         const message = `Failed to create pod sandbox: ${messageOf(thrown)}`;
@@ -196,6 +197,7 @@ export class PodRunner {
     const ips = [status?.network?.ip ?? "", ...(status?.network?.additionalIps ?? []).map((a) => a.ip)];
     const podIPs = pod.spec.hostNetwork ? situation.podIPs : ips.filter((ip) => ip !== "");
     this.#o.onSandbox(pod, podIPs);
+    const { config, handler } = built;
     return { sandboxId: id, sandboxConfig: config, handler, situation: { ...situation, podIPs } };
   }
 

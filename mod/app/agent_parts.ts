@@ -1,6 +1,7 @@
 import { type CgroupManagerOptions, createCgroupManager } from "../../managers/cgroups/manager.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
+import { createUserNamespaces } from "../../managers/userns/manager.ts";
 import { createVolumeManager } from "../../managers/volumes/manager.ts";
 import { standardPlugins } from "../../managers/volumes/standard.ts";
 import type { SubPaths, VolumeManager } from "../../managers/volumes/types.ts";
@@ -109,6 +110,15 @@ export function makeBuilder(
     allocatable: facts.allocatable,
     cgroupParent: (pod) => cgroups.parentOf(pod),
     objects: noObjects,
+    userns: createUserNamespaces({
+      host: o.host,
+      random: o.random,
+      log: o.log,
+      rootDir: flags.rootDir,
+      idsPerPod: config.userNamespaces.idsPerPod,
+      maxPods: config.maxPods,
+      handlers,
+    }),
     handlers,
     subPath: ({ pod, container, mount, volume, signal }) =>
       subPaths.prepareSubPath({ pod, container, index: mount.index, volume, subPath: mount.subPath, signal }),

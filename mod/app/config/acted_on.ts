@@ -54,4 +54,5 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   syncFrequency: true,
   systemReserved: true,
   systemReservedCgroup: true,
+  "userNamespaces.idsPerPod": true,
 };
