@@ -32,19 +32,28 @@ const hopeless = new Set([
   "CreateContainerConfigError",
 ]);
 
+/** How long a pod that may end by itself must run to count as one that goes on, in milliseconds. */
+const lastingMs = 10_000;
+
 /**
- * Judges a pod of run-once mode: well when it is ready or has succeeded, or when its annotation expects the crash loop
+ * Judges a pod of run-once mode: well when it is ready (one that may end by itself: and has run for a while) or has succeeded, or when its annotation expects the crash loop
  * or failure it is in; not well when it failed or waits for something that will not come.
  */
-export function judge(pod: BoundPod, status: PodStatus | undefined): PodVerdict {
+export function judge(pod: BoundPod, status: PodStatus | undefined, now: number): PodVerdict {
   const { name, namespace, annotations } = pod.metadata;
   const all = [...status?.initContainerStatuses ?? [], ...status?.containerStatuses ?? []];
-  const regular = status?.containerStatuses ?? [];
+  const sidecars = new Set(
+    (pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === "Always").map((c) => c.name),
+  );
+  const counted = [
+    ...status?.initContainerStatuses?.filter((c) => sidecars.has(c.name)) ?? [],
+    ...status?.containerStatuses ?? [],
+  ];
   const troubled = all.map(containerReason).find((r) => r !== undefined);
   const phase = status?.reason ?? status?.phase ?? "Pending";
   const base = {
     name: `${namespace}/${name}`,
-    ready: `${regular.filter((c) => c.ready).length}/${pod.spec.containers.length}`,
+    ready: `${counted.filter((c) => c.ready).length}/${pod.spec.containers.length + sidecars.size}`,
     status: phase === "Running" || phase === "Pending" || phase === "Failed" ? troubled?.reason ?? phase : phase,
     restarts: all.reduce((sum, c) => sum + c.restartCount, 0),
     ip: status?.podIP ?? "",
@@ -63,7 +72,11 @@ export function judge(pod: BoundPod, status: PodStatus | undefined): PodVerdict 
   if (expected === "failed") {
     return say(status?.phase === "Failed" ? true : status?.phase === "Succeeded" ? false : undefined);
   }
-  if (status?.phase === "Succeeded" || ready) return say(true);
+  if (status?.phase === "Succeeded") return say(true);
+  // A pod that may end by itself is given a moment to do so: ready now says little about how it ends.
+  const started = Math.max(0, ...counted.map((c) => Date.parse(c.state?.running?.startedAt ?? "") || 0));
+  const lasting = (pod.spec.restartPolicy ?? "Always") === "Always" || now - started >= lastingMs;
+  if (ready) return say(lasting ? true : undefined);
   if (status?.phase === "Failed") return say(false);
   if (all.some((c) => hopeless.has(c.state?.waiting?.reason ?? ""))) return say(false);
   return say(undefined);

@@ -26,7 +26,7 @@ export class RunOnce {
     const { clock, print } = this.#o;
     const end = clock.now() + limitMs;
     while (!signal.aborted) {
-      const rows = agent.pods().map(({ pod, status }) => judge(pod, status));
+      const rows = agent.pods().map(({ pod, status }) => judge(pod, status, clock.now()));
       const done = agent.sourcesReady && rows.every((r) => r.ok !== undefined);
       if (done || clock.now() >= end) return this.#report(rows, agent.problems(), done);
       const { promise, resolve } = Promise.withResolvers<void>();

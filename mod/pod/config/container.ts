@@ -1,6 +1,6 @@
 /** The CRI configuration of a container (runtime-contract.md section 5). */
 import { Signal } from "../../../cri/gen/runtime_pb.ts";
-import type { MountedVolume } from "../../../managers/volumes/types.ts";
+import type { MountedVolume } from "../mounted_volume.ts";
 import type { BoundPod, Container } from "../../kube/types.ts";
 import type { EnvValue } from "./env.ts";
 import { asConfigError } from "./errors.ts";

@@ -1,7 +1,7 @@
 /** A container's mounts and block devices (runtime-contract.md section 5). */
 import { posix } from "node:path";
 import { MountPropagation } from "../../../cri/gen/runtime_pb.ts";
-import type { MountedVolume } from "../../../managers/volumes/types.ts";
+import type { MountedVolume } from "../mounted_volume.ts";
 import type { BoundPod, Container, VolumeMount } from "../../kube/types.ts";
 import type { EnvValue } from "./env.ts";
 import { asConfigError, CreateContainerConfigError } from "./errors.ts";

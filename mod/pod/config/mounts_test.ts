@@ -1,6 +1,6 @@
 import assert from "@assert";
 import { MountPropagation } from "../../../cri/gen/runtime_pb.ts";
-import type { MountedVolume } from "../../../managers/volumes/types.ts";
+import type { MountedVolume } from "../mounted_volume.ts";
 import type { BoundPod, Container, PodSpec, VolumeMount } from "../../kube/types.ts";
 import { blockDevices, containerMounts, type MountInput, subPathMounts } from "./mounts.ts";
 
