@@ -162,6 +162,19 @@ Deno.test("destroyPod kills only what is inside the pod's group and removes it u
   await assert.rejects(m.destroyPod("../burstable"), { code: "Cgroup" });
 });
 
+Deno.test("hybrid machine: what the runtime makes in the unified hierarchy goes with the pod's group", async () => {
+  const host = new FakeHost();
+  fakeCgroupV1(host, ["cpu", "cpuset", "memory", "pids", "systemd", "unified"]);
+  const { manager: m, clock } = await manager(host);
+  assert.equal(m.version, 1);
+  await m.setUpNode();
+  await m.ensurePod(bestEffort);
+  const group = `${root}/unified/kubepods/besteffort/pode-1`;
+  await host.mkdir(`${group}/container`);
+  await through(clock, m.destroyPod("e-1"));
+  assert.equal(host.exists(group), false);
+});
+
 Deno.test("destroyPod gives up on processes that don't die after five rounds, and says which", async () => {
   const host = new FakeHost();
   fakeCgroupV1(host);
