@@ -1,0 +1,404 @@
+import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
+import type { Agent, AgentOptions } from "../../mod/app/agent_types.ts";
+import { createAgent } from "../../mod/app/agent.ts";
+import { messageOf } from "../../mod/base/errors.ts";
+import { turn } from "../../mod/base/fake_clock.ts";
+import { Journal } from "../../mod/base/journal.ts";
+import type { LogFields, Logger } from "../../mod/base/log.ts";
+import { seeded } from "../../mod/base/random.ts";
+import type { BoundPod } from "../../mod/kube/types.ts";
+import { Invariants } from "./invariants.ts";
+import { Life } from "./life.ts";
+import { PodMaker } from "./pods.ts";
+import { terminal, unsettled } from "./settled.ts";
+import { chooseStep } from "./steps.ts";
+import { Broken } from "./trace.ts";
+import { type Figures, hierarchiesOf, simulatedConfig, simulatedFacts, World } from "./world.ts";
+
+export interface RunOptions {
+  seed: number;
+  /** Random steps before the last settling. */
+  steps?: number;
+  echo?: (line: string) => void;
+  /** Puts another agent in the place of the real one. */
+  makeAgent?: (options: AgentOptions) => Agent;
+  /** Changes the world before it begins; for tests of the invariants. */
+  tamper?: (world: World) => void;
+}
+
+export interface RunResult {
+  readonly seed: number;
+  readonly broken: Broken | undefined;
+  readonly trace: readonly string[];
+  readonly figures: Figures & { simulatedMs: number; turns: number };
+}
+
+/** How long the world gets to come to rest, and how long it must then be quiet, milliseconds. */
+const settleMs = 40 * 60_000;
+const quietMs = 150_000;
+/** Timers that may fire at one moment. */
+const stormLimit = 5000;
+
+/** Runs one seed from an empty node to the end. Deterministic: the same seed gives the same trace. */
+export async function runSeed(options: RunOptions): Promise<RunResult> {
+  const simulation = new Simulation(options);
+  const onRejection = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    simulation.world.fail("unhandled rejection", messageOf(event.reason));
+  };
+  globalThis.addEventListener("unhandledrejection", onRejection);
+  try {
+    return await simulation.run();
+  } finally {
+    globalThis.removeEventListener("unhandledrejection", onRejection);
+  }
+}
+
+/** One seed's world with its agent, and what can be done to it. */
+export class Simulation {
+  readonly world: World;
+  readonly invariants: Invariants;
+  readonly maker: PodMaker;
+  readonly maxBackOffMs: number;
+  readonly #o: RunOptions;
+  #agent: Agent | undefined;
+  #life: Life | undefined;
+  #stop = new AbortController();
+  #ended = false;
+  #lives = 0;
+  #turns = 0;
+  #bad: unknown;
+  #quiet = false;
+  #hierarchies: Hierarchies | undefined;
+  #diedAt: number | undefined;
+  #wantedBefore = new Map<string, BoundPod>();
+  #records: { uid: string; text: string }[] = [];
+
+  constructor(options: RunOptions) {
+    this.#o = options;
+    this.world = new World(options.seed, options.echo ? { echo: options.echo } : {});
+    const { dice } = this.world;
+    this.maxBackOffMs = dice.pick([7_000, 20_000, 20_000, 60_000, 300_000]);
+    this.invariants = new Invariants(this.world, { maxBackOffMs: this.maxBackOffMs });
+    this.maker = new PodMaker(dice);
+    options.tamper?.(this.world);
+  }
+
+  get alive(): boolean {
+    return this.#life?.alive === true && !this.#ended;
+  }
+
+  async run(): Promise<RunResult> {
+    const { world } = this;
+    const start = world.clock.now();
+    const steps = this.#o.steps ?? 40;
+    const rest = Math.floor(steps * (0.3 + 0.4 * world.dice.random()));
+    let broken: Broken | undefined;
+    try {
+      await this.start();
+      for (let i = 0; i < steps; i++) {
+        await chooseStep(this);
+        await this.advance(world.dice.chance(0.02) ? world.dice.span(600_000, 7_200_000) : world.dice.span(1, 30_000));
+        if (i === rest) await this.settle();
+      }
+      await this.settle();
+      await this.restart();
+    } catch (thrown) {
+      if (!(thrown instanceof Broken)) throw thrown;
+      broken = thrown;
+    }
+    const simulatedMs = world.clock.now() - start;
+    await this.#end();
+    return {
+      seed: this.#o.seed,
+      broken: broken ?? world.broken,
+      trace: world.trace.last(80),
+      figures: { ...world.figures, simulatedMs, turns: this.#turns },
+    };
+  }
+
+  /** Starts a life of the agent. */
+  async start(): Promise<void> {
+    const { world, invariants } = this;
+    const n = ++this.#lives;
+    world.figures.lives++;
+    const { config, flags } = await simulatedConfig();
+    const hierarchies = this.#hierarchies ??= await hierarchiesOf(world);
+    const life = new Life({
+      clock: world.clock,
+      hostDelayMs: () => world.hostDelayMs(),
+      onDeath: () => {
+        this.#diedAt = world.clock.now();
+        world.trace.note(`life ${n} is killed`);
+      },
+    });
+    this.#life = life;
+    this.#ended = false;
+    this.#diedAt = undefined;
+    this.#stop = new AbortController();
+    invariants.begin(n);
+    const clock = life.clock();
+    const service = life.runtime(world.service);
+    const log = new TraceLogger(world, () => life.alive);
+    world.trace.note(`life ${n} begins`);
+    const agent = (this.#o.makeAgent ?? createAgent)({
+      config: { ...config, crashLoopBackOff: { maxContainerRestartPeriodMs: this.maxBackOffMs } },
+      flags,
+      facts: simulatedFacts,
+      hierarchies,
+      cgroupDriver: "cgroupfs",
+      host: life.host(world.host),
+      clock,
+      random: seeded(this.#o.seed * 1000 + n),
+      runtime: service,
+      images: service,
+      runtimeName: "containerd",
+      dial: life.dial(world.dial),
+      journal: new Journal({
+        clock,
+        sink: life.callback((record) => {
+          invariants.onRecord(n, record);
+          if (this.#quiet && record.pod) {
+            this.#records.push({ uid: record.pod.uid, text: `${record.action} because ${record.reason}` });
+          }
+        }),
+      }),
+      events: { pod: () => {}, node: () => {} },
+      log,
+      onStatus: life.callback((entry) => invariants.onStatus(entry)),
+    });
+    this.#agent = agent;
+    const ended = (thrown?: unknown) => {
+      if (this.#life !== life || !life.alive) return;
+      this.#ended = true;
+      this.#bad = thrown;
+      world.trace.note(`life ${n} ends${thrown === undefined ? "" : `: ${messageOf(thrown)}`}`);
+    };
+    void agent.run(this.#stop.signal).then(() => ended(), ended);
+    await turn();
+  }
+
+  /** Kills the agent at once. */
+  kill(): void {
+    this.#life?.kill();
+  }
+
+  /** Kills the agent after so many more steps through the gates. */
+  lightFuse(steps: number): void {
+    this.#life?.lightFuse(steps);
+  }
+
+  /** Asks the agent to end, and waits until it has. */
+  async stop(): Promise<void> {
+    if (!this.alive) return;
+    this.world.trace.note("the agent is told to end");
+    const life = this.#life;
+    this.#stop.abort();
+    // Whatever hangs, the agent ends; only an operation of the disk that is under way is waited for.
+    for (let i = 0; i < 60 && life?.alive && !this.#ended; i++) await this.#pass(500);
+    if (!this.#ended && life?.alive) this.world.fail("the agent ends", "it was told to end, and still runs after 30 s");
+    this.#orderly = true;
+  }
+  #orderly = false;
+
+  /** Lets time pass; an agent that has died meanwhile is started again some time later. */
+  async advance(ms: number): Promise<void> {
+    await this.#pass(ms);
+    await this.revive();
+  }
+
+  async revive(): Promise<void> {
+    for (let tries = 0; !this.alive; tries++) {
+      const { world } = this;
+      // What keeps an agent from starting does not last for ever.
+      if (tries === 5) world.clear();
+      this.invariants.reconcile(this.#diedAt ?? world.clock.now());
+      if (this.#ended && !this.#orderly && !world.stormy) {
+        world.fail("the agent goes on", `run ended by itself: ${messageOf(this.#bad ?? "without an error")}`);
+      }
+      this.#life?.kill();
+      this.#orderly = false;
+      this.#check();
+      await this.#pass(world.dice.span(1, 20_000));
+      await this.start();
+      await this.#pass(10);
+    }
+  }
+
+  async #pass(ms: number): Promise<void> {
+    const { clock } = this.world;
+    const end = clock.now() + ms;
+    await turn();
+    this.#check();
+    let at = clock.now(), count = 0;
+    for (let next = clock.next; next !== undefined && next <= end; next = clock.next) {
+      await clock.step();
+      this.#turns++;
+      if (clock.now() !== at) {
+        at = clock.now();
+        count = 0;
+      } else if (++count > stormLimit) {
+        this.world.fail("no storm", `${stormLimit} timers fired at one moment`);
+      }
+      this.#check();
+    }
+    await clock.advance(end - clock.now());
+    this.#check();
+  }
+
+  #check(): void {
+    const { broken } = this.world;
+    if (broken) throw broken;
+  }
+
+  /** To be called after the manifests have changed. */
+  manifestsChanged(): void {
+    const now = this.world.wanted();
+    const renewed: string[] = [];
+    for (const [uid, pod] of this.#wantedBefore) if (now.get(uid) !== pod) renewed.push(uid);
+    for (const uid of now.keys()) if (!this.#wantedBefore.has(uid)) this.world.figures.pods++;
+    this.invariants.renewed(renewed);
+    this.#wantedBefore = now;
+  }
+
+  /** Ends all faults and waits until everything is as the manifests want it, and then that nothing moves. */
+  async settle(): Promise<void> {
+    const { world, invariants } = this;
+    world.trace.note("faults end; the world settles");
+    world.clear();
+    this.lightFuse(Infinity);
+    const began = world.clock.now();
+    let problems: string[] = ["it has only begun"];
+    // Everything must be in order twice, with time between: what is under way may undo it once.
+    for (let good = 0; good < 3;) {
+      await this.advance(good === 0 ? 10_000 : 30_000);
+      this.lightFuse(Infinity);
+      problems = this.#unsettled().problems;
+      good = problems.length === 0 ? good + 1 : 0;
+      if (world.clock.now() - began > settleMs) {
+        world.fail("convergence", `after ${settleMs / 60_000} min: ${problems.slice(0, 5).join("; ")}`);
+        this.#check();
+      }
+    }
+    invariants.reconcile();
+    this.#check();
+    await this.#quietly();
+  }
+
+  #unsettled() {
+    return unsettled(this.world, this.#agent?.pods() ?? [], { maxBackOffMs: this.maxBackOffMs });
+  }
+
+  /** When nothing happens the agent does nothing but look. */
+  async #quietly(): Promise<void> {
+    const { world } = this;
+    // What the settling has left to garbage collection and housekeeping may still go.
+    await this.advance(70_000);
+    const { calls } = world.runtime;
+    const pods = world.wanted().size;
+    const before = this.#unsettled().restless;
+    const from = calls.length, turns = this.#turns;
+    this.#records = [];
+    this.#quiet = true;
+    await this.advance(quietMs);
+    this.#quiet = false;
+    const restless = new Set([...before, ...this.#unsettled().restless]);
+    for (const { uid, text } of this.#records) {
+      if (!restless.has(uid)) world.fail("quiet", `${uid} is at rest, but there was ${text}`);
+    }
+    if (restless.size === 0) {
+      const reads = calls.slice(from).filter((c) => c.because === undefined && c.call !== "ExecSync").length;
+      const limit = (quietMs / 1000) * 2.5 + pods * 20 + 20;
+      if (reads > limit) {
+        world.fail("quiet", `${reads} questions to the runtime in ${quietMs / 1000} s, at most ${limit}`);
+      }
+      const fired = this.#turns - turns;
+      const most = (quietMs / 1000) * (6 + pods * 20) + 100;
+      if (fired > most) world.fail("quiet", `${fired} timers in ${quietMs / 1000} s, at most ${most}`);
+    }
+    if (world.clock.pending > 100 + pods * 60) world.fail("quiet", `${world.clock.pending} timers wait`);
+    this.#check();
+  }
+
+  /** Invariant 6: a kill and a restart, with nothing else wrong, change no container and no readiness. */
+  async restart(): Promise<void> {
+    const { world, invariants } = this;
+    const running = () =>
+      new Set(world.runtime.snapshot().containers.filter((c) => c.state === "running").map((c) => c.id));
+    const uids = new Set(world.wanted().keys());
+    const states = new Map((this.#agent?.pods() ?? []).map(({ pod, status }) => [pod.metadata.uid, status]));
+    for (const uid of this.#unsettled().restless) uids.delete(uid);
+    // Nothing on the node tells that a deadline has ended a pod: without an API server it runs once more.
+    for (const [uid, pod] of world.wanted()) if (pod.spec.activeDeadlineSeconds !== undefined) uids.delete(uid);
+    const isReady = (uid: string) => states.get(uid)?.conditions?.find((c) => c.type === "Ready")?.status === "True";
+    const before = running();
+    world.trace.note("kill and restart with nothing else wrong");
+    this.kill();
+    invariants.reconcile(this.#diedAt);
+    await this.#pass(world.dice.span(1, 60_000));
+    invariants.transparent = { uids, ready: new Set([...uids].filter(isReady)) };
+    this.#records = [];
+    this.#quiet = true;
+    await this.start();
+    await this.#pass(20_000);
+    this.#quiet = false;
+    invariants.transparent = undefined;
+    for (const { uid, text } of this.#records) {
+      // A pod that has ended is looked after once more; its sandbox is stopped already.
+      if (text.startsWith("StopPodSandbox") && states.get(uid) && terminal(states.get(uid)!)) continue;
+      if (uids.has(uid)) world.fail("transparent restart", `after it there was ${text} for ${uid}`);
+    }
+    const after = running();
+    const byId = new Map(world.runtime.snapshot().containers.map((c) => [c.id, c]));
+    for (const id of before) {
+      const c = byId.get(id);
+      if (c && uids.has(c.uid) && !after.has(id)) world.fail("transparent restart", `${c.podName}/${c.name} ended`);
+    }
+    for (const { pod, status } of this.#agent?.pods() ?? []) {
+      const uid = pod.metadata.uid, was = states.get(uid)?.phase;
+      if (uids.has(uid) && status?.phase !== was) {
+        world.fail("transparent restart", `${uid} was ${was}, and is ${status?.phase}`);
+      }
+    }
+    this.#check();
+  }
+
+  async #end(): Promise<void> {
+    this.kill();
+    await turn();
+  }
+}
+
+/** Notes what an operator would read; an internal error of the agent breaks an invariant. */
+class TraceLogger implements Logger {
+  constructor(
+    private readonly world: World,
+    private readonly alive: () => boolean,
+    private readonly fields: LogFields = {},
+  ) {}
+
+  #note(level: string, message: string, fields: LogFields | undefined): void {
+    if (!this.alive()) return;
+    const all = { ...this.fields, ...fields };
+    this.world.trace.note(`${level} ${message} ${Object.entries(all).map(([k, v]) => `${k}=${v}`).join(" ")}`);
+  }
+
+  error(message: string, fields?: LogFields): void {
+    this.#note("error", message, fields);
+    if (
+      this.alive() &&
+      (message.includes("task of the agent failed") ||
+        /\bTypeError|not a function|of undefined/.test(String(fields?.error)))
+    ) {
+      this.world.fail("no internal error", `${message} ${JSON.stringify(fields)}`);
+    }
+  }
+  warn(message: string, fields?: LogFields): void {
+    this.#note("warn", message, fields);
+  }
+  info(): void {}
+  detail(): void {}
+  with(fields: LogFields): Logger {
+    return new TraceLogger(this.world, this.alive, { ...this.fields, ...fields });
+  }
+}
