@@ -2,7 +2,7 @@ import { ContainerState, RuntimeService } from "../../cri/gen/runtime_pb.ts";
 import type { Container as CriContainer, ContainerStatus as CriStatus, PodSandbox } from "../../cri/gen/runtime_pb.ts";
 import type { Container, ContainerStatus, Pod, PodSpec, PodStatus } from "../../mod/kube/types.ts";
 import { systemClock } from "../../mod/base/clock.ts";
-import { exists, namesIn, unlessMissing } from "../../scripts/lib/files.ts";
+import { exists, namesIn, repository, unlessMissing } from "../../scripts/lib/files.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
 import { BareCri } from "../../scripts/node/bare_cri.ts";
 import { cgroupRoots } from "../../scripts/node/cgroups.ts";
@@ -342,4 +342,39 @@ export async function appears(path: string): Promise<void> {
 /** Lets so many milliseconds pass in which nothing should happen. */
 export function quiet(ms: number): Promise<void> {
   return systemClock.sleep(ms);
+}
+
+/** Runs an agent beside the node's own to its end, with the node's configuration and root directory. */
+export async function runAgent(
+  { node, nodeName }: Observer,
+  flags: readonly string[],
+  options: { stdin?: string; within?: number } = {},
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const { paths } = node.agent;
+  const all = ["--config", paths.config, "--root-dir", paths.kubelet, "--hostname-override", nodeName, ...flags];
+  return await agentProgram(all, { run: paths.run, ...options });
+}
+
+/** Runs an agent with these flags alone to its end. `run`: where scripts/agent.sh binds what it needs. */
+export async function agentProgram(
+  flags: readonly string[],
+  options: { run: string; stdin?: string; within?: number },
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const child = new Deno.Command("/bin/sh", {
+    args: [`${repository}/scripts/agent.sh`, ...flags],
+    cwd: "/",
+    env: { DENOLET_RUN: options.run, DENOLET_DENO: Deno.execPath(), NO_COLOR: "1" },
+    stdin: options.stdin === undefined ? "null" : "piped",
+    stdout: "piped",
+    stderr: "piped",
+    signal: AbortSignal.timeout(options.within ?? patience),
+  }).spawn();
+  if (options.stdin !== undefined) {
+    const writer = child.stdin.getWriter();
+    await writer.write(new TextEncoder().encode(options.stdin));
+    await writer.close();
+  }
+  const { code, stdout, stderr } = await child.output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  return { code, stdout: text(stdout), stderr: text(stderr) };
 }
