@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import type { FileInfo, FileKind, FsSpace, Host, MountEntry } from "./host.ts";
+import type { FileInfo, FileKind, FsSpace, Host, MountEntry, OpenFile } from "./host.ts";
 import { HostError, hostError, isMissing } from "./host_error.ts";
 import { killProcess } from "./deno_kill.ts";
 import { makeLink } from "./deno_link.ts";
@@ -79,6 +79,30 @@ async function readUpTo(file: Deno.FsFile, limit: number): Promise<Uint8Array> {
   return out;
 }
 
+async function openRegular(path: string): Promise<OpenFile> {
+  // Opening a FIFO would hang, and holds a thread of the process while it does.
+  const found = await Deno.stat(path);
+  if (!found.isFile) {
+    throw new HostError("open", path, "EINVAL", `open ${path}: is no regular file: only those can be read in pieces`);
+  }
+  const file = await Deno.open(path);
+  return {
+    read: (into, at) =>
+      guard("read", path, async () => {
+        await file.seek(at, Deno.SeekMode.Start);
+        let filled = 0;
+        while (filled < into.length) {
+          const n = await file.read(into.subarray(filled));
+          if (n === null || n === 0) break;
+          filled += n;
+        }
+        return filled;
+      }),
+    info: () => guard("stat", path, async () => infoOf(await file.stat())),
+    [Symbol.dispose]: () => file.close(),
+  };
+}
+
 async function writeAll(file: Deno.FsFile, data: Uint8Array): Promise<void> {
   for (let at = 0; at < data.length;) at += await file.write(data.subarray(at));
 }
@@ -152,6 +176,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
         await file.seek(Math.max(0, size - bytes), Deno.SeekMode.Start);
         return await readUpTo(file, Math.min(bytes, size));
       }),
+    open: (path) => guard("open", path, () => openRegular(path)),
     write: (path, data, { mode, atomic } = {}) =>
       guard("write", path, async () => {
         const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;

@@ -300,3 +300,24 @@ Deno.test("a FIFO that appears in a watched directory does not hold up the end o
     await Deno.remove(dir, { recursive: true });
   }
 });
+
+Deno.test("DenoHost open: reads in pieces, and goes on reading a file that was renamed; no FIFO", async () => {
+  await within(async (host, dir) => {
+    await host.write(`${dir}/f`, "0123456789");
+    {
+      using file = await host.open(`${dir}/f`);
+      const into = new Uint8Array(4);
+      assert.equal(await file.read(into, 8), 2);
+      assert.deepEqual([...into.subarray(0, 2)], [0x38, 0x39]);
+      await host.rename(`${dir}/f`, `${dir}/f.1`);
+      await host.write(`${dir}/f`, "new");
+      assert.equal(await file.read(into, 0), 4);
+      assert.equal(await file.read(into, 10), 0);
+      assert.equal((await file.info()).size, 10);
+      assert.notEqual((await file.info()).ino, (await host.stat(`${dir}/f`))?.ino);
+    }
+    assert.equal((await host.run("/usr/bin/mkfifo", [`${dir}/pipe`])).code, 0);
+    await assert.rejects(host.open(`${dir}/pipe`), fails("EINVAL"));
+    await assert.rejects(host.open(`${dir}/none`), isMissing);
+  });
+});

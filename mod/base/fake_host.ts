@@ -1,7 +1,7 @@
 import { abortedBy } from "./errors.ts";
-import { errno, type Found, type Inode } from "./fake_host_fs.ts";
+import { errno, type Found, infoOf, type Inode } from "./fake_host_fs.ts";
 import { below, bytesOf, FakeMachine, join, record } from "./fake_machine.ts";
-import type { CommandResult, FileInfo, FileKind, FsSpace, Host, MountEntry } from "./host.ts";
+import type { CommandResult, FileInfo, FileKind, FsSpace, Host, MountEntry, OpenFile } from "./host.ts";
 import { hostError } from "./host_error.ts";
 
 export type { KernelFs } from "./fake_host_fs.ts";
@@ -25,6 +25,35 @@ export class FakeHost extends FakeMachine implements Host {
     return this.attempt("readTail", path, () => {
       const { data } = this.file(path);
       return data.slice(Math.max(0, data.length - bytes));
+    });
+  }
+
+  open(path: string): Promise<OpenFile> {
+    return this.attempt("open", path, () => {
+      const { inode } = this.fs.need(path);
+      if (inode.kind !== "file") throw errno("EINVAL");
+      let open = true;
+      const alive = () => {
+        if (!open) throw errno("EBADF");
+      };
+      // The inode, not the name: a file that was renamed or removed can still be read.
+      return {
+        read: (into, at) =>
+          this.attempt("open", path, () => {
+            alive();
+            const part = inode.data.subarray(at, at + into.length);
+            into.set(part);
+            return part.length;
+          }),
+        info: () =>
+          this.attempt("stat", path, () => {
+            alive();
+            return infoOf(inode);
+          }),
+        [Symbol.dispose]: () => {
+          open = false;
+        },
+      };
     });
   }
 

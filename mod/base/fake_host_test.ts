@@ -167,3 +167,20 @@ Deno.test("FakeHost kernel file systems make and remove control files with their
   await host.remove("/cg/a");
   assert.equal(host.exists("/cg/a"), false);
 });
+
+Deno.test("FakeHost open: reads in pieces, and goes on reading a file that was renamed", async () => {
+  const host = new FakeHost({ files: { "/l/f": "0123456789" } });
+  host.putNode("/l/pipe", "fifo");
+  await assert.rejects(host.open("/l/pipe"), fails("EINVAL"));
+  await assert.rejects(host.open("/l/none"), isMissing);
+  const file = await host.open("/l/f");
+  const into = new Uint8Array(4);
+  assert.equal(await file.read(into, 8), 2);
+  assert.deepEqual([...into.subarray(0, 2)], [0x38, 0x39]);
+  await host.rename("/l/f", "/l/f.1");
+  host.put("/l/f", "new");
+  assert.equal(await file.read(into, 0), 4);
+  assert.notEqual((await file.info()).ino, (await host.stat("/l/f"))?.ino);
+  file[Symbol.dispose]();
+  await assert.rejects(file.read(into, 0), fails("EBADF"));
+});

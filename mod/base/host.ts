@@ -16,6 +16,17 @@ export interface FileInfo {
   readonly mtimeMs: number;
 }
 
+/** A file open for reading. Disposing closes it; a read after that rejects. */
+export interface OpenFile extends Disposable {
+  /**
+   * Reads into a buffer from this place of the file; returns how many bytes it read: fewer than fit when fewer are
+   * there, 0 at the end. One read at a time.
+   */
+  read(into: Uint8Array, at: number): Promise<number>;
+  /** Facts about the open file itself, wherever its name has gone. */
+  info(): Promise<FileInfo>;
+}
+
 /** One line of the mount table. */
 export interface MountEntry {
   readonly id: number;
@@ -60,6 +71,8 @@ export interface Host {
   readBytes(path: string, limit?: number): Promise<Uint8Array>;
   /** The last `bytes` bytes of a file. */
   readTail(path: string, bytes: number): Promise<Uint8Array>;
+  /** Opens a regular file for reading in pieces; what is none (a FIFO, a device) is refused with EINVAL. */
+  open(path: string): Promise<OpenFile>;
   /** Writes a file; with `atomic` through a temporary file beside it and a rename. `mode` is set whatever the umask. */
   write(path: string, data: string | Uint8Array, options?: { mode?: number; atomic?: boolean }): Promise<void>;
   /** Writes to a control file that must exist (cgroup and sysctl files): no truncation, no creation. */
