@@ -4,6 +4,7 @@ import { type Containerd, layoutOf, startContainerd } from "../../scripts/node/c
 import { assertUnused } from "../../scripts/node/containerd_clean.ts";
 import { ensureContainerd2 } from "../../scripts/node/containerd2.ts";
 import { ensureInstalled } from "../../scripts/node/install.ts";
+import { ensureContainerd2WithRunc } from "../../scripts/node/runc.ts";
 
 /** How a node test wants its node. */
 export interface NodeOptions extends Pick<AgentOptions, "config" | "flags" | "manifests"> {
@@ -11,6 +12,8 @@ export interface NodeOptions extends Pick<AgentOptions, "config" | "flags" | "ma
   readonly name: string;
   /** 'debian' (containerd 1.6) when not given. */
   readonly containerd?: "debian" | "v2";
+  /** With containerd 2: a runc that can map the ids of mounts, instead of Debian's. */
+  readonly newRunc?: boolean;
   /** Whether the agent is started and waited for (healthz); true when not given. */
   readonly start?: boolean;
 }
@@ -29,12 +32,13 @@ export const versions = ["debian", "v2"] as const;
  * it, also when the test fails; the error then has the end of containerd's log. Returns what the test returns.
  */
 export async function withContainerd<T>(
-  options: Pick<NodeOptions, "name" | "containerd">,
+  options: Pick<NodeOptions, "name" | "containerd" | "newRunc">,
   test: (containerd: Containerd) => Promise<T>,
 ): Promise<T> {
   const version = options.containerd ?? "debian";
   await ensureInstalled();
-  const binDir = version === "v2" ? await ensureContainerd2() : "/usr/bin";
+  const ensure = options.newRunc ? ensureContainerd2WithRunc : ensureContainerd2;
+  const binDir = version === "v2" ? await ensure() : "/usr/bin";
   const containerd = await startContainerd({ name: options.name, version, binDir });
   const failures: unknown[] = [];
   let result: T | undefined;
