@@ -17,6 +17,14 @@ export interface Wanted {
 }
 
 /**
+ * What is left plus what has gone by is the whole delay, which is the figure that the message gives; but for the time
+ * that passed between the two looks at the clock, so that the message would be another at each look.
+ */
+function wholeDelay(ms: number): number {
+  return Math.round(ms / 100) * 100;
+}
+
+/**
  * Parts what is wanted into what may start now and what its back-off holds (runtime-contract.md section 9). The
  * back-off counts from the newest exit of the container; one that never exited starts at once. A regular init
  * container that is held stops everything after it, for they run one after another.
@@ -40,8 +48,7 @@ export function heldBack(input: DecideInput, wanted: readonly Wanted[]): {
       start.push({ kind, name: spec.name, ...why, afterExit: { key, at } });
       continue;
     }
-    // What is left plus what has gone by is the whole delay, which is the figure that the message gives.
-    const delay = formatDuration(remainingMs + (input.now - at));
+    const delay = formatDuration(wholeDelay(remainingMs + (input.now - at)));
     held.push({
       kind,
       name: spec.name,
