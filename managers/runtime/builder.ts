@@ -36,6 +36,8 @@ export interface BuilderOptions {
   userns: UserNamespaces;
   /** The runtime's handlers, as it reports them. */
   handlers: () => readonly RuntimeHandler[];
+  /** Whether the runtime can mount images; undefined when that is not known. */
+  imageVolumes: boolean | undefined;
   /** Makes part of a volume safe to mount, and returns its path on the node. */
   subPath: (request: {
     pod: BoundPod;
@@ -111,12 +113,20 @@ export class AgentPodBuilder implements PodBuilder {
     container: PodContainer;
     restartCount: number;
     image: { imageRef: string; uid?: number; username?: string };
+    imageVolumes: ReadonlyMap<string, string>;
     situation: PodSituation;
     targetContainerId: string | undefined;
     signal: AbortSignal;
   }): Promise<ContainerConfigInit> {
     const { pod, container: { spec: container }, image, situation } = request;
     const { nodeIPs, allocatable, objects, policy } = this.#o;
+    if (this.#o.imageVolumes === false && request.imageVolumes.size > 0) {
+      const names = [...request.imageVolumes.keys()].join(", ");
+      throw new KubeletError(
+        "BadPod",
+        `the container runtime cannot mount images as volumes (${names}): containerd 2.1, or CRI-O 1.31, is needed`,
+      );
+    }
     const envs = containerEnv({
       pod,
       container,
@@ -138,6 +148,7 @@ export class AgentPodBuilder implements PodBuilder {
       imageUser: { uid: image.uid, username: image.username },
       envs,
       volumes: situation.volumes,
+      imageVolumes: request.imageVolumes,
       subPaths,
       podIPs: situation.podIPs,
       terminationFile: await this.#terminationFile(pod, container.name, container.terminationMessagePath),

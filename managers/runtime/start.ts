@@ -11,6 +11,7 @@ import type { StartContainer, Why } from "../../mod/pod/actions.ts";
 import { newest, type ObservedPod } from "../../mod/pod/observed.ts";
 import type { ImageManager } from "../images/types.ts";
 import type { HookRunner, Killer } from "./kill.ts";
+import { imageVolumesOf } from "./image_volumes.ts";
 import { type ContainerLogFiles, type PodBuilder, type PodSituation, StartError } from "./types.ts";
 
 export interface StarterOptions {
@@ -52,9 +53,13 @@ export class Starter {
 
   async start(request: StartRequest): Promise<void> {
     const { pod, container } = request;
-    const image = await this.#image(request);
+    const image = await this.#image(request, container.spec);
+    const imageVolumes = new Map<string, string>();
+    for (const volume of imageVolumesOf(pod, container)) {
+      imageVolumes.set(volume.name, (await this.#image(request, volume)).imageRef);
+    }
     const restartCount = await this.#restartCount(request);
-    const id = await this.#create(request, restartCount, image);
+    const id = await this.#create(request, restartCount, image, imageVolumes);
     await this.#launch(request, id);
     const name = container.spec.name;
     this.#o.scope.spawn(`log link ${id}`, async () => {
@@ -67,12 +72,15 @@ export class Starter {
     await this.#postStart(request, id);
   }
 
-  async #image(request: StartRequest): ReturnType<ImageManager["ensure"]> {
-    const { pod, container, sandboxConfig, handler, signal } = request;
+  async #image(
+    request: StartRequest,
+    wanted: Parameters<ImageManager["ensure"]>[0]["container"],
+  ): ReturnType<ImageManager["ensure"]> {
+    const { pod, sandboxConfig, handler, signal } = request;
     try {
       return await this.#o.images.ensure({
         pod,
-        container: container.spec,
+        container: wanted,
         sandboxConfig,
         runtimeHandler: handler,
         signal,
@@ -104,6 +112,7 @@ export class Starter {
     request: StartRequest,
     restartCount: number,
     image: { imageRef: string; uid?: number; username?: string },
+    imageVolumes: ReadonlyMap<string, string>,
   ): Promise<string> {
     const { pod, container, signal, observed } = request;
     const target = container.kind === "ephemeral"
@@ -118,6 +127,7 @@ export class Starter {
         container,
         restartCount,
         image,
+        imageVolumes,
         situation: request.situation,
         targetContainerId: targetContainer?.state === "running" ? targetContainer.id : undefined,
         signal,

@@ -38,6 +38,8 @@ export interface PodBuilder {
     container: PodContainer;
     restartCount: number;
     image: { imageRef: string; uid?: number; username?: string };
+    /** By volume name: the reference of each image that the container mounts, which is there. */
+    imageVolumes: ReadonlyMap<string, string>;
     situation: PodSituation;
     /** The running container whose namespaces an ephemeral one shares. */
     targetContainerId: string | undefined;

@@ -350,7 +350,7 @@ class ComposedAgent implements Agent {
     const answer = admit({
       pod,
       active,
-      node: admissionFacts(this.#o),
+      node: admissionFacts(this.#o, this.#runtimeState.features),
       policy: { allowedUnsafeSysctls: this.#o.config.allowedUnsafeSysctls },
     });
     if (!answer.admit) return answer;

@@ -1,11 +1,12 @@
 import { type CgroupManagerOptions, createCgroupManager } from "../../managers/cgroups/manager.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
+import { canMountImages } from "../../managers/runtime/image_volumes.ts";
 import { createUserNamespaces } from "../../managers/userns/manager.ts";
 import { createVolumeManager } from "../../managers/volumes/manager.ts";
 import { standardPlugins } from "../../managers/volumes/standard.ts";
 import type { SubPaths, VolumeManager } from "../../managers/volumes/types.ts";
-import type { RuntimeHandler } from "../../cri/gen/runtime_pb.ts";
+import type { RuntimeFeatures, RuntimeHandler } from "../../cri/gen/runtime_pb.ts";
 import type { Scope } from "../base/scope.ts";
 import { milliValueBig, parseQuantity, type Quantity, valueBig } from "../kube/quantity.ts";
 import type { NodeFacts as AdmissionFacts } from "../pod/admission/types.ts";
@@ -120,6 +121,7 @@ export function makeBuilder(
       handlers,
     }),
     handlers,
+    imageVolumes: canMountImages(o.runtimeName, o.runtimeVersion),
     subPath: ({ pod, container, mount, volume, signal }) =>
       subPaths.prepareSubPath({ pod, container, index: mount.index, volume, subPath: mount.subPath, signal }),
   });
@@ -139,8 +141,8 @@ export function makeSources(o: AgentOptions): Sources {
   });
 }
 
-/** What admission needs to know of this node. */
-export function admissionFacts(o: AgentOptions): AdmissionFacts {
+/** What admission needs to know of this node. @param runtime what the runtime can do, as it tells */
+export function admissionFacts(o: AgentOptions, runtime: RuntimeFeatures | undefined): AdmissionFacts {
   const { facts } = o;
   return {
     name: facts.name,
@@ -156,6 +158,9 @@ export function admissionFacts(o: AgentOptions): AdmissionFacts {
     os: "linux",
     arch: facts.arch,
     kernelVersion: facts.kernelVersion,
-    features: { appArmor: facts.appArmor },
+    features: {
+      appArmor: facts.appArmor,
+      supplementalGroupsPolicy: runtime?.supplementalGroupsPolicy ?? false,
+    },
   };
 }

@@ -30,6 +30,8 @@ export interface AgentOptions {
   images: ImageService;
   /** The runtime's name, as container ids show it. */
   runtimeName: string;
+  /** The runtime's version in its own words, such as `v2.1.4`. */
+  runtimeVersion?: string;
   dial: Dialers;
   journal: Journal;
   events: EventSink;

@@ -142,6 +142,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     runtime,
     images,
     runtimeName: known.name,
+    runtimeVersion: known.version,
     dial: networkDialers({ clock }),
     journal,
     events,
@@ -171,13 +172,13 @@ async function meetRuntime(options: {
   log: Logger;
   config: LoadedConfig["config"];
   signal: AbortSignal;
-}): Promise<{ name: string; driver: "cgroupfs" | "systemd" }> {
+}): Promise<{ name: string; version: string; driver: "cgroupfs" | "systemd" }> {
   const { runtime, clock, log, config, signal } = options;
   for (let delay = 100, said = false;; delay = Math.min(delay * 2, 5000)) {
     try {
       const version = await runtime.version({ signal, timeoutMs: 10_000 });
       log.info("container runtime", { name: version.runtimeName, version: version.runtimeVersion });
-      return { name: version.runtimeName, driver: await cgroupDriver(options) };
+      return { name: version.runtimeName, version: version.runtimeVersion, driver: await cgroupDriver(options) };
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       if (!said) {

@@ -24,6 +24,7 @@ export class RuntimeState {
   #runtimeError: string | undefined = "container runtime status check may not have completed yet";
   #networkError: string | undefined = "container runtime status check may not have completed yet";
   #handlers: StatusResponse["runtimeHandlers"] = [];
+  #features: StatusResponse["features"];
 
   constructor(options: RuntimeStateOptions) {
     this.#o = options;
@@ -45,6 +46,11 @@ export class RuntimeState {
     return this.#handlers;
   }
 
+  /** What the runtime can do as a whole; undefined when it does not tell. */
+  get features(): StatusResponse["features"] {
+    return this.#features;
+  }
+
   /** Looks each period until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -63,6 +69,7 @@ export class RuntimeState {
       this.#runtimeError = complaint("container runtime not ready", condition("RuntimeReady"));
       this.#networkError = complaint("container runtime network not ready", condition("NetworkReady"));
       this.#handlers = answer.runtimeHandlers;
+      this.#features = answer.features;
       if (!this.#runtimeError) this.#lastGood = clock.now();
     } catch (thrown) {
       if (signal.aborted) throw thrown;

@@ -36,6 +36,7 @@ Deno.test("a healthy runtime is ready, and that is told once", async () => {
   await t.look();
   await t.look();
   assert.deepEqual([t.state.runtimeError, t.state.networkError, t.ready()], [undefined, undefined, 1]);
+  assert.equal(t.state.features?.supplementalGroupsPolicy, true);
 });
 
 Deno.test("a network that is not ready is named with its reason, and its return told", async () => {

@@ -44,6 +44,8 @@ export interface ContainerConfigInput {
   /** From containerEnv. */
   readonly envs: readonly EnvValue[];
   readonly volumes: ReadonlyMap<string, MountedVolume>;
+  /** By volume name: the references that the image manager returned for image volumes. */
+  readonly imageVolumes?: ReadonlyMap<string, string> | undefined;
   /** Host paths by place in volumeMounts, for what subPathMounts lists. */
   readonly subPaths?: ReadonlyMap<number, string> | undefined;
   readonly podIPs: readonly string[];
@@ -92,6 +94,7 @@ function makeConfig(input: ContainerConfigInput): PlainContainerConfig {
       container,
       envs,
       volumes: input.volumes,
+      imageVolumes: input.imageVolumes,
       subPaths: input.subPaths ?? new Map(),
       podIPs: input.podIPs,
       hostsFile: etcHostsFile(policy.rootDir, pod.metadata.uid),

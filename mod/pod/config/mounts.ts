@@ -93,6 +93,8 @@ export interface MountInput {
   readonly envs: readonly EnvValue[];
   /** The pod's volumes by name. */
   readonly volumes: ReadonlyMap<string, MountedVolume>;
+  /** By volume name: the references that the image manager returned for image volumes. */
+  readonly imageVolumes?: ReadonlyMap<string, string> | undefined;
   /** Host paths of sub paths, by place in volumeMounts (see subPathMounts). */
   readonly subPaths: ReadonlyMap<number, string>;
   readonly podIPs: readonly string[];
@@ -134,7 +136,14 @@ function volumeMount(input: MountInput, mount: VolumeMount, index: number): Moun
     selinuxRelabel: volume.selinuxRelabel && input.selinuxEnabled,
     propagation: propagationOf(mount),
     recursiveReadOnly: recursiveReadOnly(mount, input.recursiveReadOnlyMounts),
-    ...(volume.image === undefined ? {} : { image: { image: volume.image }, imageSubPath: subPath }),
+    ...(volume.image === undefined ? {} : {
+      image: {
+        image: input.imageVolumes?.get(mount.name) ?? volume.image,
+        userSpecifiedImage: volume.image,
+        annotations: { ...input.pod.metadata.annotations },
+      },
+      imageSubPath: subPath,
+    }),
   };
 }
 

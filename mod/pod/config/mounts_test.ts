@@ -106,8 +106,14 @@ Deno.test("propagation, recursive read-only, images, user namespaces", () => {
     containerPath: "/d",
     hostPath: "",
     readonly: true,
-    image: { image: "sha256:1" },
+    image: { image: "sha256:1", userSpecifiedImage: "sha256:1", annotations: {} },
     imageSubPath: "a/b",
+  });
+  const pulled = { imageVolumes: new Map([["img", "sha256:2"]]) };
+  assert.deepEqual(one({ name: "img" }, pulled)?.image, {
+    image: "sha256:2",
+    userSpecifiedImage: "sha256:1",
+    annotations: {},
   });
 
   const ids = { hostId: 65536, containerId: 0, length: 65536 };
