@@ -51,12 +51,22 @@ export function fakeCgroupV2(
       const has = path === root ? [...controllers] : words(host.text(`${parent}/cgroup.subtree_control`));
       return Object.assign(
         { "cgroup.procs": "", "cgroup.controllers": has.join(" ") + "\n", "cgroup.subtree_control": "\n" },
-        ...has.map((name) => v2Files[name] ?? {}),
+        path === root ? { "cpuset.cpus.effective": "0-3\n" } : {},
+        ...(path === root ? [] : has.map((name) => v2Files[name] ?? {})),
       );
     },
     onWrite: (path, data) => {
-      if (!path.endsWith("/cgroup.subtree_control")) return store(host, path, data);
       const directory = path.slice(0, path.lastIndexOf("/"));
+      if (!path.endsWith("/cgroup.subtree_control")) {
+        const controller = path.slice(directory.length + 1).split(".")[0] ?? "";
+        const has = words(host.text(`${directory}/cgroup.controllers`));
+        if (controller !== "cgroup" && !has.includes(controller)) throw errno("ENOENT");
+        // No process may be in a group that hands controllers down.
+        const inner = directory !== root && words(host.text(`${directory}/cgroup.subtree_control`)).length > 0;
+        if (path.endsWith("/cgroup.procs") && inner) throw errno("EBUSY");
+        return store(host, path, data);
+      }
+      if (directory !== root && words(host.text(`${directory}/cgroup.procs`)).length > 0) throw errno("EBUSY");
       const offered = words(host.text(`${directory}/cgroup.controllers`));
       const enabled = new Set(words(host.text(path)));
       for (const word of words(data)) {

@@ -51,8 +51,11 @@ export interface CgroupManagerOptions {
   /** True when enforceNodeAllocatable has `pods`: the kubepods group gets capacity − reserved, else capacity. */
   readonly enforcePods: boolean;
   readonly reservedGroups?: readonly ReservedGroup[];
-  /** All CPUs as a list (`0-3`) when the CPU manager's policy is none. */
-  readonly allCpus?: string;
+  /**
+   * True when the CPU manager's policy is none: the kubepods group gets all CPUs. On v2 that also keeps systemd from
+   * taking the cpuset controller, which it would not know to be in use, away from the group again.
+   */
+  readonly allCpus?: boolean;
   /** Huge page sizes of the node in the kernel's words (`2MB`). */
   readonly hugePageSizes?: readonly string[];
   /** True for a pod that owns exclusive CPUs: it gets no CFS quota. */
@@ -63,6 +66,9 @@ const classes: readonly QosClass[] = ["BestEffort", "Burstable", "Guaranteed"];
 /** Rounds of killing before a pod's group counts as stuck, and milliseconds between two. */
 const killRounds = 5;
 const killPause = 100;
+/** Tries to give a group its controllers, and milliseconds between two. */
+const makeTries = 20;
+const makePause = 50;
 /** Huge page "limit" of the QoS groups: none. */
 const unbounded = 2n ** 62n;
 
@@ -115,7 +121,7 @@ class Manager implements CgroupManager, OrphanGroups {
     }
     // Last: it fails while pods use more than the node now allows, and then is tried again by the caller.
     try {
-      await this.#apply(kubepods, this.#nodeLimits());
+      await this.#apply(kubepods, await this.#nodeLimits());
     } catch (thrown) {
       throw new KubeletError(
         "Cgroup",
@@ -141,8 +147,9 @@ class Manager implements CgroupManager, OrphanGroups {
     }
   }
 
-  #nodeLimits(): GroupLimits {
-    const { nodeCapacity, reserved = {}, enforcePods, allCpus, hugePageSizes = [] } = this.#options;
+  async #nodeLimits(): Promise<GroupLimits> {
+    const { nodeCapacity, reserved = {}, enforcePods, hugePageSizes = [] } = this.#options;
+    const cpus = await this.#allCpus();
     const amounts: Amounts = {};
     for (const [name, all] of Object.entries(nodeCapacity)) {
       const left = enforcePods ? all - (Object.hasOwn(reserved, name) ? reserved[name] ?? 0n : 0n) : all;
@@ -150,8 +157,15 @@ class Manager implements CgroupManager, OrphanGroups {
     }
     return {
       ...limitsOf(amounts, hugePageSizes),
-      ...(allCpus === undefined ? {} : { cpus: allCpus }),
+      ...(cpus === "" ? {} : { cpus }),
     };
+  }
+
+  /** The machine's CPUs as a list (`0-3`); empty when the group gets none of its own. v1 groups inherit them. */
+  async #allCpus(): Promise<string> {
+    const root = this.#tree.roots.get("cpuset");
+    if (!this.#options.allCpus || this.version === 1 || root === undefined) return "";
+    return (await this.#options.host.readText(`${root}/cpuset.cpus.effective`)).trim();
   }
 
   async #enforceReserved({ purpose, cgroup, limits, compressibleOnly }: ReservedGroup): Promise<void> {
@@ -259,14 +273,19 @@ class Manager implements CgroupManager, OrphanGroups {
 
   async #make(path: string): Promise<void> {
     await this.#slices?.start(path, () => this.#tree.anywhere(path));
-    await this.#tree.make(path);
-    const missing = await this.#tree.missing(path);
-    if (missing.length > 0) {
-      throw new KubeletError(
-        "Cgroup",
-        `cgroup ${path} lacks the controllers ${missing.join(", ")} after it was made: ` +
-          `enable them in cgroup.subtree_control of the groups above`,
-      );
+    for (let tries = 1;; tries++) {
+      await this.#tree.make(path);
+      const missing = await this.#tree.missing(path);
+      if (missing.length === 0) return;
+      if (tries === makeTries) {
+        throw new KubeletError(
+          "Cgroup",
+          `cgroup ${path} lacks the controllers ${missing.join(", ")} after it was made: ` +
+            `enable them in cgroup.subtree_control of the groups above`,
+        );
+      }
+      // systemd, when it makes a neighbour, takes away controllers that no unit it knows asks for.
+      await this.#options.clock.sleep(makePause);
     }
   }
 

@@ -6,6 +6,12 @@ import { cpuMask, type GroupLimits } from "./limits.ts";
 import { sliceUnit } from "./names.ts";
 
 const busctl = "/usr/bin/busctl";
+/** Name, mode, properties, no further units. */
+const startSignature = "ssa(sv)a(sa(sv))";
+/** Milliseconds: between two looks for a group that systemd makes, between two calls for it, and for it in all. */
+const pollMs = 50;
+const againMs = 1000;
+const startMs = 30_000;
 const manager = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"];
 
 /** A unit property: name, D-Bus type, the value as busctl's words. */
@@ -53,7 +59,8 @@ export class Slices {
   }
 
   async #call(method: string, signature: string, words: string[], unit: string): Promise<void> {
-    const args = ["--system", "--quiet", "call", ...manager, method, signature, ...words];
+    // busctl takes words that start with a dash for options, wherever they stand: `-.slice` is one.
+    const args = ["--system", "--quiet", "--", "call", ...manager, method, signature, ...words];
     const result = await this.#host.run(busctl, args);
     if (result.code === 0) return;
     const said = result.stderr.trim() || `exit code ${result.code}`;
@@ -76,21 +83,29 @@ export class Slices {
       ["TasksAccounting", "b", "true"],
       ["DefaultDependencies", "b", "false"],
     ];
-    try {
-      const words = [unit, "replace", String(props.length), ...props.flat(), "0"];
-      await this.#call("StartTransientUnit", "ssa(sv)a(sa(sv))", words, unit);
-    } catch (thrown) {
-      if (!(thrown instanceof KubeletError && /already (exists|loaded)|UnitExists/i.test(thrown.message))) throw thrown;
-    }
-    // The call only queues the job; the directory shows that it ran.
-    for (let waited = 0; !await made(); waited += 50) {
-      if (waited >= 30_000) {
+    const words = [unit, "replace", String(props.length), ...props.flat(), "0"];
+    // The call only queues the job; the directory shows that it ran. A unit of this name that is there already may be
+    // one that systemd is just stopping: then it goes, and the call has to be made again.
+    for (let waited = 0, start = true;; waited += pollMs) {
+      if (start) await this.#unless(/already (exists|loaded)|UnitExists/i, "StartTransientUnit", startSignature, words);
+      if (await made()) return;
+      if (waited >= startMs) {
         throw new KubeletError(
           "Cgroup",
-          `systemd did not make the group of ${unit} within 30 s (systemctl status ${unit})`,
+          `systemd did not make the group of ${unit} within ${startMs / 1000} s (systemctl status ${unit})`,
         );
       }
-      await this.#clock.sleep(50);
+      await this.#clock.sleep(pollMs);
+      start = (waited + pollMs) % againMs === 0;
+    }
+  }
+
+  /** Calls, and takes an error whose text is as expected for an answer. `words` starts with the unit. */
+  async #unless(expected: RegExp, method: string, signature: string, words: string[]): Promise<void> {
+    try {
+      await this.#call(method, signature, words, words[0] ?? "");
+    } catch (thrown) {
+      if (!(thrown instanceof KubeletError && expected.test(thrown.message))) throw thrown;
     }
   }
 
@@ -108,10 +123,6 @@ export class Slices {
   async stop(path: string): Promise<void> {
     const { unit } = sliceUnit(path);
     this.#told.delete(unit);
-    try {
-      await this.#call("StopUnit", "ss", [unit, "replace"], unit);
-    } catch (thrown) {
-      if (!(thrown instanceof KubeletError && /not loaded|NoSuchUnit|not found/i.test(thrown.message))) throw thrown;
-    }
+    await this.#unless(/not loaded|NoSuchUnit|not found/i, "StopUnit", "ss", [unit, "replace"]);
   }
 }

@@ -53,7 +53,12 @@ export function makeCgroups(o: AgentOptions): CgroupManager {
     podPidsLimit: config.podPidsLimit,
     cpuCFSQuota: config.cpuCFSQuota,
     cpuCFSQuotaPeriod: config.cpuCFSQuotaPeriodMs * 1000,
-    nodeCapacity: { cpu: BigInt(facts.cpus) * 1000n, memory: BigInt(facts.memory) },
+    nodeCapacity: {
+      cpu: BigInt(facts.cpus) * 1000n,
+      memory: BigInt(facts.memory),
+      ...(facts.pids === undefined ? {} : { pids: BigInt(facts.pids) }),
+    },
+    allCpus: config.cpuManagerPolicy === "none",
     reserved: amounts(config.systemReserved, config.kubeReserved),
     enforcePods: enforce.has("pods"),
     reservedGroups: groups,

@@ -12,6 +12,8 @@ export interface NodeFacts {
   readonly memory: number;
   readonly swap: number;
   readonly cpus: number;
+  /** Processes that the kernel allows in all; undefined when it does not tell. */
+  readonly pids?: number;
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;
   /** Huge page sizes in the runtime's words (`2MB`). */
@@ -51,8 +53,7 @@ export async function nodeFacts(options: {
   memoryV2: string | undefined;
 }): Promise<NodeFacts> {
   const { host, config, rootDir, nodeIp } = options;
-  const swapPath = options.memoryV2 === undefined ? undefined : `${options.memoryV2}/kubepods/memory.swap.max`;
-  const [{ memory, cpus, swap }, space, routes, kernel, appArmor, swapFile] = await Promise.all([
+  const [{ memory, cpus, swap }, space, routes, kernel, appArmor, swapController, pids] = await Promise.all([
     host.capacity(),
     host.space(rootDir),
     // A node without IPv4 routes has no such table.
@@ -60,7 +61,8 @@ export async function nodeFacts(options: {
     host.readText(`${host.procRoot}/sys/kernel/osrelease`),
     // Without the module there is no such file.
     host.readText("/sys/module/apparmor/parameters/enabled").catch(() => "N"),
-    swapPath === undefined ? undefined : host.stat(swapPath),
+    options.memoryV2 === undefined ? false : limitsSwap(host, options.memoryV2),
+    mostProcesses(host),
   ]);
   const machine = { memory, cpus, ephemeralStorage: space.total };
   return {
@@ -81,6 +83,25 @@ export async function nodeFacts(options: {
     arch: options.arch === "x86_64" ? "amd64" : options.arch === "aarch64" ? "arm64" : options.arch,
     kernelVersion: kernel.trim(),
     appArmor: appArmor.trim() === "Y",
-    swapController: swapFile !== undefined,
+    swapController,
+    ...(pids === undefined ? {} : { pids }),
   };
+}
+
+type Files = Pick<Host, "readText" | "stat" | "procRoot">;
+
+/** True when groups can limit swap. The root group has no such file on any machine, so the agent's own group is asked. */
+async function limitsSwap(host: Files, memoryV2: string): Promise<boolean> {
+  const own = /^0::(\/.*)$/m.exec(await host.readText(`${host.procRoot}/self/cgroup`))?.[1] ?? "/";
+  return await host.stat(`${memoryV2}${own === "/" ? "" : own}/memory.swap.max`) !== undefined;
+}
+
+/** How many processes there can be: the lower of the kernel's two limits. */
+async function mostProcesses(host: Files): Promise<number | undefined> {
+  const limits = await Promise.all(["pid_max", "threads-max"].map(async (name) =>
+    // Either may be missing, in a sandbox for one.
+    Number(await host.readText(`${host.procRoot}/sys/kernel/${name}`).catch(() => ""))
+  ));
+  const known = limits.filter((limit) => Number.isSafeInteger(limit) && limit > 0);
+  return known.length > 0 ? Math.min(...known) : undefined;
 }

@@ -1,5 +1,4 @@
-import { isUnimplemented, type RuntimeService } from "../../cri/api.ts";
-import { CgroupDriver } from "../../cri/gen/runtime_pb.ts";
+import type { RuntimeService } from "../../cri/api.ts";
 import { createImageClient, createRuntimeClient } from "../../cri/grpc.ts";
 import { detectCgroups, type Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import { networkDialers } from "../../managers/probes/prober.ts";
@@ -15,6 +14,7 @@ import { rootPaths } from "../pod/config/paths.ts";
 import { type HealthCheck, serveHealthz } from "../server/healthz.ts";
 import { createAgent } from "./agent.ts";
 import type { Agent } from "./agent_types.ts";
+import { cgroupDriver } from "./cgroup_driver.ts";
 import { exitCodes } from "./cli/command.ts";
 import { describeUnused } from "./config/explain.ts";
 import type { LoadedConfig } from "./config/load.ts";
@@ -178,7 +178,11 @@ async function meetRuntime(options: {
     try {
       const version = await runtime.version({ signal, timeoutMs: 10_000 });
       log.info("container runtime", { name: version.runtimeName, version: version.runtimeVersion });
-      return { name: version.runtimeName, version: version.runtimeVersion, driver: await cgroupDriver(options) };
+      return {
+        name: version.runtimeName,
+        version: version.runtimeVersion,
+        driver: await cgroupDriver({ ...options, configured: config.cgroupDriver }),
+      };
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       if (!said) {
@@ -190,25 +194,6 @@ async function meetRuntime(options: {
       said = true;
       await clock.sleep(delay, signal);
     }
-  }
-}
-
-async function cgroupDriver({ runtime, log, config, signal }: {
-  runtime: RuntimeService;
-  log: Logger;
-  config: LoadedConfig["config"];
-  signal: AbortSignal;
-}): Promise<"cgroupfs" | "systemd"> {
-  try {
-    const answer = await runtime.runtimeConfig({ signal });
-    if (!answer.linux) return config.cgroupDriver;
-    return answer.linux.cgroupDriver === CgroupDriver.SYSTEMD ? "systemd" : "cgroupfs";
-  } catch (thrown) {
-    if (!isUnimplemented(thrown)) throw thrown;
-    log.detail(2, "the runtime does not tell its cgroup driver; the configured one is used", {
-      cgroupDriver: config.cgroupDriver,
-    });
-    return config.cgroupDriver;
   }
 }
 
