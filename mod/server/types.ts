@@ -18,7 +18,10 @@ export interface User {
 /** One request, as a handler sees it. */
 export interface RequestContext {
   readonly method: string;
-  /** Path and query as sent; scheme and authority are placeholders. */
+  /**
+   * Path and query as sent; scheme and authority are placeholders. Its pathname is normalised by URL rules, so never
+   * decide by it: `path` and `params` are what was routed and authorised.
+   */
   readonly url: URL;
   /** The path, percent-decoded. */
   readonly path: string;
@@ -54,11 +57,14 @@ export type Handler = (context: RequestContext) => void | Promise<void>;
 
 /** One route of a group. */
 export interface Route {
-  /** Methods it takes; another method on a path that only such routes match gets 405. "*" takes every method. */
+  /**
+   * Methods it takes; another method on its path gets 405. "*" is a plain handler: it takes every method, and its path
+   * is an exact one, or one that ends in `/` for all below it.
+   */
   readonly methods: readonly string[] | "*";
   /**
    * The path: literal segments, `{name}` for one non-empty segment, `{name:*}` as the last segment for all the rest,
-   * with slashes (may be empty). A path that ends in `/` matches everything below it, as well as itself.
+   * with slashes. A `/` at the end of the request's path is tolerated.
    */
   readonly path: string;
   readonly handler: Handler;
@@ -73,6 +79,11 @@ export interface RouteGroup {
   readonly access: "A" | "B";
   /** First path segments as the request metrics name them (`exec`, `metrics/cadvisor`). */
   readonly buckets: readonly string[];
+  /**
+   * Root of the routes that list their methods, default `/<first segment>` of each: paths below it that match no route
+   * get the API's 404 instead of the server's. With a `/` at its end, the bare root redirects to it.
+   */
+  readonly root?: string;
   readonly routes: readonly Route[];
 }
 
