@@ -304,7 +304,9 @@ class ComposedAgent implements Agent {
   /** Waits for the runtime, then takes the first whole picture: what runs already must be known before anything starts. */
   async #reachRuntime(signal: AbortSignal): Promise<void> {
     const { clock, log, config } = this.#o;
+    // A pod whose state cannot be read holds up the node for a while only; its worker waits for it as long as it takes.
     for (let tries = 0; !await this.#pleg.relist(signal, true); tries++) {
+      if (tries >= runtimeRetryMs.length && this.#pleg.lastRelist > 0) break;
       if (tries === 0) {
         log.warn("waiting for the container runtime", { endpoint: config.containerRuntimeEndpoint });
       }
@@ -314,7 +316,7 @@ class ComposedAgent implements Agent {
   }
 
   async #setUpCgroups(signal: AbortSignal): Promise<void> {
-    const { clock, log, events, config } = this.#o;
+    const { log, events, config } = this.#o;
     if (!config.cgroupsPerQOS) return;
     try {
       await this.#cgroups.setUpNode();
@@ -323,12 +325,24 @@ class ComposedAgent implements Agent {
       if (!messageOf(thrown).startsWith("Failed to update Node Allocatable Limits")) throw thrown;
       log.error("node allocatable limits are not enforced yet", { error: messageOf(thrown) });
       events.node({ type: "Warning", reason: "FailedNodeAllocatableEnforcement", message: messageOf(thrown) });
-      this.#scope.spawn("node allocatable", async (s) => {
-        await clock.sleep(60_000, s);
-        await this.#setUpCgroups(s);
-      });
+      this.#enforceLater();
     }
     if (signal.aborted) throw abortedBy(signal);
+  }
+
+  /** Tries again each minute until the limits are set. */
+  #enforceLater(): void {
+    this.#scope.spawn("node allocatable", async (signal) => {
+      for (let done = false; !done;) {
+        await this.#o.clock.sleep(60_000, signal);
+        try {
+          await this.#cgroups.setUpNode();
+          done = true;
+        } catch (thrown) {
+          this.#o.log.warn("node allocatable limits are still not enforced", { error: messageOf(thrown) });
+        }
+      }
+    });
   }
 
   #onRuntime(up: boolean, error?: string): void {

@@ -16,10 +16,10 @@ export class Backoff {
   readonly max: number;
   readonly resetAfter: number;
 
-  /** All delays in milliseconds. */
+  /** All delays in milliseconds; an `initial` above `max` is `max`. */
   constructor(options: { clock: Clock; initial: number; max: number; resetAfter?: number }) {
     this.#clock = options.clock;
-    this.initial = options.initial;
+    this.initial = Math.min(options.initial, options.max);
     this.max = options.max;
     this.resetAfter = options.resetAfter ?? 2 * options.max;
   }

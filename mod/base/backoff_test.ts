@@ -56,3 +56,9 @@ Deno.test("a snapshot restores delays across a restart", () => {
   other.restore(backoff.snapshot());
   assert.equal(other.remaining("k"), 20_000);
 });
+
+Deno.test("a first delay above the limit is the limit", () => {
+  const backoff = new Backoff({ clock: new FakeClock(), initial: 10_000, max: 1000 });
+  backoff.step("k");
+  assert.equal(backoff.delay("k"), 1000);
+});

@@ -45,7 +45,8 @@ interface Entry {
  * Static pods from a directory or a single file (features.md B1, pkg/kubelet/config/file.go). Names that begin with a
  * dot and sub-directories are left out, links are followed, and nothing but a regular file is ever opened. A file that
  * turned bad keeps its pod for the moment; a directory's pod goes when a periodic look finds the same bad text again,
- * a single file's pod stays until the file is good or gone. A missing path is an empty source.
+ * a single file's pod stays until the file is good or gone. A file that cannot be read at all (a fault of the disk) keeps
+ * its pod, for a pod that runs must not end with the disk. A missing path is an empty source.
  */
 export class FileSource implements PodSource {
   readonly name = "file";
@@ -125,7 +126,7 @@ export class FileSource implements PodSource {
     try {
       info = await this.#options.host.stat(path);
     } catch (thrown) {
-      return this.#bad(path, undefined, messageOf(thrown), look);
+      return this.#unread(path, messageOf(thrown));
     }
     if (info === undefined) {
       // Gone since the directory was read, or a link to nothing.
@@ -162,7 +163,7 @@ export class FileSource implements PodSource {
       text = await host.readBytes(path, textLimits.bytes);
     } catch (thrown) {
       if (isMissing(thrown)) return undefined;
-      return this.#bad(path, undefined, messageOf(thrown), look);
+      return this.#unread(path, messageOf(thrown));
     }
     const before = this.#entries.get(path);
     if (before?.text && sameBytes(before.text, text)) {
@@ -189,6 +190,13 @@ export class FileSource implements PodSource {
     const before = this.#entries.get(path);
     const again = look === "period" && before?.problem === problem && sameText(before.text, text);
     const entry: Entry = { text, pod: again ? undefined : before?.pod, problem };
+    this.#entries.set(path, entry);
+    return entry;
+  }
+
+  /** Notes a file that the disk does not give: that says nothing of what it wants, so its pod stays as long as it lasts. */
+  #unread(path: string, problem: string): Entry {
+    const entry: Entry = { text: undefined, pod: this.#entries.get(path)?.pod, problem };
     this.#entries.set(path, entry);
     return entry;
   }

@@ -119,7 +119,8 @@ export class Pleg {
 
   /**
    * One relist; false when the runtime did not answer. Rejects only when aborted.
-   * @param complete wait until the pictures of all changed pods are there, as the start of the agent needs it
+   * @param complete wait until the pictures of all changed pods are there, as the start of the agent needs it; false,
+   * too, when one of them could not be taken
    */
   async relist(signal: AbortSignal, complete = false): Promise<boolean> {
     const { runtime } = this.#options;
@@ -136,7 +137,7 @@ export class Pleg {
       this.#tell(false, messageOf(thrown));
       return false;
     }
-    const reads: Promise<void>[] = [];
+    const reads: Promise<boolean>[] = [];
     for (const uid of new Set([...pods.keys(), ...this.#pods.keys()])) {
       // A picture taken by a look that began after this relist is newer than the list.
       if ((this.#taken.get(uid) ?? 0) > began.seq) continue;
@@ -147,15 +148,18 @@ export class Pleg {
     this.#lastRelist = began.at;
     for (const [uid, seq] of this.#taken) if (!this.#pods.has(uid) && seq < began.seq) this.#taken.delete(uid);
     this.#tell(true);
-    if (complete) await Promise.all(reads);
-    return true;
+    return !complete || (await Promise.all(reads)).every((taken) => taken);
   }
 
-  /** Completes one pod of a relist by itself: a status call that hangs holds up no other pod, nor the next relist. */
-  async #read(uid: string, listed: Listed | undefined, began: Began, signal: AbortSignal): Promise<void> {
+  /**
+   * Completes one pod of a relist by itself: a status call that hangs holds up no other pod, nor the next relist.
+   * False when the runtime did not tell.
+   */
+  async #read(uid: string, listed: Listed | undefined, began: Began, signal: AbortSignal): Promise<boolean> {
     this.#reading.add(uid);
     try {
       await this.#take(uid, listed, began, signal);
+      return true;
     } catch (thrown) {
       // The next relist sees the same difference and tries again.
       if (!signal.aborted) {
@@ -164,6 +168,7 @@ export class Pleg {
           error: messageOf(thrown),
         });
       }
+      return false;
     } finally {
       this.#reading.delete(uid);
     }

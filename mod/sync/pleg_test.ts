@@ -201,3 +201,17 @@ Deno.test("a runtime without events ends the following, quietly", async () => {
   await run(t.clock, t.pleg.follow(t.signal));
   assert.match(t.log.lines.at(-1)!.message, /no container events/);
 });
+
+Deno.test("a whole relist is not whole when a pod's state could not be read", async () => {
+  const { runtime, pleg, signal, setFault, clock } = await prepared();
+  const { id } = await run(clock, addPod(runtime, "1"));
+  await run(clock, addPod(runtime, "2"));
+  const error = new RuntimeError("ContainerStatus", grpcCode.Unknown, "no");
+  setFault((call, target) => call === "ContainerStatus" && target === id ? { error } : undefined);
+  assert.equal(await run(clock, pleg.relist(signal, true)), false);
+  assert.equal(pleg.get("1"), undefined);
+  assert.ok(pleg.get("2"));
+  setFault(() => undefined);
+  assert.equal(await run(clock, pleg.relist(signal, true)), true);
+  assert.ok(pleg.get("1"));
+});

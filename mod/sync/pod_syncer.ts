@@ -14,8 +14,9 @@ import type { EventSink } from "../kube/events.ts";
 import { podContainers, podFullName } from "../kube/pod.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { PodActions } from "../pod/actions.ts";
-import { decide } from "../pod/decide/decide.ts";
+import { decide, isLive } from "../pod/decide/decide.ts";
 import { newest, type ObservedPod, unobserved } from "../pod/observed.ts";
+import { isTerminal } from "../pod/status/phase.ts";
 import type { Pleg } from "./pleg.ts";
 import type { PodSyncer, SyncOutcome, TerminateContext } from "./pod_worker.ts";
 
@@ -69,6 +70,8 @@ interface Memory {
   volumes: ReadonlyMap<string, MountedVolume>;
   podIPs: readonly string[];
   adopted: boolean;
+  /** A pass has done something since the pod's picture was last taken. */
+  stale: boolean;
   /** The last complaint of a pass, so that what goes on being wrong is told once. */
   lastError: string | undefined;
 }
@@ -77,6 +80,8 @@ const deadlineExceeded = {
   reason: "DeadlineExceeded",
   message: "Pod was active on the node longer than the specified deadline",
 };
+
+const notTold = "the pod's state cannot be read from the runtime; nothing is done for it before it can be";
 
 /** Brings one pod nearer to what is wanted, step by step (runtime-contract.md section 7). */
 export class AgentPodSyncer implements PodSyncer {
@@ -96,6 +101,7 @@ export class AgentPodSyncer implements PodSyncer {
         volumes: new Map(),
         podIPs: [],
         adopted: false,
+        stale: false,
         lastError: undefined,
       };
       this.#memory.set(uid, memory);
@@ -109,13 +115,14 @@ export class AgentPodSyncer implements PodSyncer {
   }
 
   async sync(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<SyncOutcome> {
-    const { clock, probes } = this.#o;
+    const { probes } = this.#o;
     const uid = pod.metadata.uid;
     const ended = this.#o.statuses.get(uid)?.phase;
-    if (ended === "Succeeded" || ended === "Failed") {
+    if (isTerminal(ended)) {
       return { terminal: { reason: "PodCompleted", message: `the pod has ${ended.toLowerCase()}` } };
     }
-    const observed = this.#o.pleg.get(uid) ?? unobserved(pod, clock.now());
+    const observed = await this.#newest(pod, signal);
+    if (observed === undefined) return { error: notTold };
     probes.addPod(pod);
     this.#tellProbes(pod, observed);
     const actions = this.#decide(pod, observed);
@@ -166,6 +173,7 @@ export class AgentPodSyncer implements PodSyncer {
         podIPs: this.#podIPs(pod, observed),
         status: this.#o.statuses.get(pod.metadata.uid),
       };
+      memory.stale = true;
       const result = await this.#o.runner.apply(pod, observed, actions, { situation, signal });
       for (const name of result.started) memory.startErrors.delete(name);
       for (const [name, failure] of result.failures) memory.startErrors.set(name, failure);
@@ -176,7 +184,8 @@ export class AgentPodSyncer implements PodSyncer {
       if (signal.aborted) throw thrown;
       error = this.#failedSync(pod, thrown);
     }
-    const after = await this.#look(pod, signal);
+    const after = await this.#newest(pod, signal);
+    if (after === undefined) return { error: error ?? notTold, ...soon(undefined) };
     this.#tellProbes(pod, after);
     const next = this.#decide(pod, after);
     this.#publish(pod, after, { actions: next });
@@ -231,7 +240,7 @@ export class AgentPodSyncer implements PodSyncer {
       graceSeconds,
     });
     observed = await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
-    const running = observed.containers.filter((c) => c.state === "running" || c.state === "unknown");
+    const running = observed.containers.filter(isLive);
     if (running.length > 0) {
       throw new Error(`containers still run after they were stopped: ${running.map((c) => c.name).join(", ")}`);
     }
@@ -239,13 +248,18 @@ export class AgentPodSyncer implements PodSyncer {
     this.#publish(pod, observed, { terminating: true, stopped: true, failed });
   }
 
-  async release(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<void> {
+  async release(pod: BoundPod, { signal, removed }: { signal: AbortSignal; removed: boolean }): Promise<void> {
     const uid = pod.metadata.uid;
     await this.#o.volumes.unmountPod(uid, signal);
     await this.#o.cgroups.destroyPod(uid);
     const memory = this.#of(uid);
     memory.mountedFor = undefined;
     memory.volumes = new Map();
+    // Nothing of the pod runs and nothing will: one whose containers do not tell how it ended has failed.
+    const status = this.#o.statuses.get(uid);
+    if (!removed && status && !isTerminal(status.phase)) {
+      this.#o.statuses.set(pod, { ...status, phase: "Failed" });
+    }
   }
 
   async purge(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<void> {
@@ -281,8 +295,9 @@ export class AgentPodSyncer implements PodSyncer {
     failed?: { reason: string; message: string } | undefined;
   }): PodStatus {
     const uid = pod.metadata.uid;
-    const status = this.#o.status(pod, observed, {
-      previous: this.#o.statuses.get(uid),
+    const previous = this.#o.statuses.get(uid);
+    const computed = this.#o.status(pod, observed, {
+      previous,
       startErrors: this.#of(uid).startErrors,
       actions: situation.actions,
       terminating: situation.terminating ?? false,
@@ -290,6 +305,9 @@ export class AgentPodSyncer implements PodSyncer {
       failed: situation.failed,
       podIPs: this.#podIPs(pod, observed),
     });
+    // No end is told while a container may run, such as the sidecar of a pod whose init container has failed.
+    const early = isTerminal(computed.phase) && !isTerminal(previous?.phase) && observed.containers.some(isLive);
+    const status = early ? { ...computed, phase: previous?.phase ?? "Pending" } : computed;
     this.#o.statuses.set(pod, status);
     return status;
   }
@@ -322,15 +340,24 @@ export class AgentPodSyncer implements PodSyncer {
     this.#o.probes.observe(pod.metadata.uid, this.#podIPs(pod, observed)[0], targets);
   }
 
-  /** The pod's picture after a pass; the old one when the runtime cannot be asked (the relist will find the rest). */
-  async #look(pod: BoundPod, signal: AbortSignal): Promise<ObservedPod> {
+  /**
+   * The picture that a pass goes by. It must be newer than whatever the last pass has done: by an older one that pass
+   * would be done once more, and a container started twice. A pod without a picture may still have containers that a
+   * relist could not read. Undefined when the runtime cannot be asked now.
+   */
+  async #newest(pod: BoundPod, signal: AbortSignal): Promise<ObservedPod | undefined> {
     const uid = pod.metadata.uid;
+    const memory = this.#of(uid);
+    const known = this.#o.pleg.get(uid);
+    if (known && !memory.stale) return known;
     try {
-      return await this.#o.pleg.refresh(uid, signal) ?? unobserved(pod, this.#o.clock.now());
+      const observed = await this.#o.pleg.refresh(uid, signal) ?? unobserved(pod, this.#o.clock.now());
+      memory.stale = false;
+      return observed;
     } catch (thrown) {
       if (signal.aborted) throw thrown;
-      this.#o.log.warn("the pod's state could not be read after a pass", { podUid: uid, error: messageOf(thrown) });
-      return this.#o.pleg.get(uid) ?? unobserved(pod, this.#o.clock.now());
+      this.#o.log.warn(notTold, { podUid: uid, error: messageOf(thrown) });
+      return undefined;
     }
   }
 

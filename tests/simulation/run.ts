@@ -72,6 +72,9 @@ export class Simulation {
   #hierarchies: Hierarchies | undefined;
   #diedAt: number | undefined;
   #wantedBefore = new Map<string, BoundPod>();
+  readonly #definitions = new Map<string, string>();
+  /** UIDs that have had several definitions; the end of an earlier one is not left for a later one. */
+  readonly #redefined = new Set<string>();
   #records: { uid: string; text: string }[] = [];
 
   constructor(options: RunOptions) {
@@ -171,6 +174,7 @@ export class Simulation {
     const ended = (thrown?: unknown) => {
       if (this.#life !== life || !life.alive) return;
       this.#ended = true;
+      this.#excused = world.stormy;
       this.#bad = thrown;
       world.trace.note(`life ${n} ends${thrown === undefined ? "" : `: ${messageOf(thrown)}`}`);
     };
@@ -200,6 +204,8 @@ export class Simulation {
     this.#orderly = true;
   }
   #orderly = false;
+  /** The agent ended under a fault that may have kept it from starting. */
+  #excused = false;
 
   /** Lets time pass; an agent that has died meanwhile is started again some time later. */
   async advance(ms: number): Promise<void> {
@@ -213,7 +219,7 @@ export class Simulation {
       // What keeps an agent from starting does not last for ever.
       if (tries === 5) world.clear();
       this.invariants.reconcile(this.#diedAt ?? world.clock.now());
-      if (this.#ended && !this.#orderly && !world.stormy) {
+      if (this.#ended && !this.#orderly && !this.#excused) {
         world.fail("the agent goes on", `run ended by itself: ${messageOf(this.#bad ?? "without an error")}`);
       }
       this.#life?.kill();
@@ -257,6 +263,11 @@ export class Simulation {
     const renewed: string[] = [];
     for (const [uid, pod] of this.#wantedBefore) if (now.get(uid) !== pod) renewed.push(uid);
     for (const uid of now.keys()) if (!this.#wantedBefore.has(uid)) this.world.figures.pods++;
+    for (const [uid, pod] of now) {
+      const definition = JSON.stringify(pod.spec);
+      if ((this.#definitions.get(uid) ?? definition) !== definition) this.#redefined.add(uid);
+      this.#definitions.set(uid, definition);
+    }
     this.invariants.renewed(renewed);
     this.#wantedBefore = now;
   }
@@ -286,7 +297,10 @@ export class Simulation {
   }
 
   #unsettled() {
-    return unsettled(this.world, this.#agent?.pods() ?? [], { maxBackOffMs: this.maxBackOffMs });
+    return unsettled(this.world, this.#agent?.pods() ?? [], {
+      maxBackOffMs: this.maxBackOffMs,
+      redefined: this.#redefined,
+    });
   }
 
   /** When nothing happens the agent does nothing but look. */

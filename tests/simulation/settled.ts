@@ -17,7 +17,11 @@ export interface Unsettled {
 const slackMs = 45_000;
 
 /** Compares what there is with what the manifests want. */
-export function unsettled(world: World, told: Told, options: { maxBackOffMs: number }): Unsettled {
+export function unsettled(world: World, told: Told, options: {
+  maxBackOffMs: number;
+  /** UIDs whose end may be that of an earlier definition. */
+  redefined: ReadonlySet<string>;
+}): Unsettled {
   const snapshot = world.runtime.snapshot();
   const wanted = world.wanted();
   const problems: string[] = [];
@@ -31,6 +35,7 @@ export function unsettled(world: World, told: Told, options: { maxBackOffMs: num
     else if (rejected(status)) {
       if (ofPod(snapshot, uid).length > 0) problems.push(`${name}: was rejected but has containers`);
     } else {
+      if (terminal(status) && options.redefined.has(uid)) continue;
       const found = podState(world, pod, status, snapshot, options.maxBackOffMs);
       if (found.restless) restless.add(uid);
       problems.push(...found.problems.map((p) => `${name}: ${p}`));

@@ -1,0 +1,197 @@
+import assert from "@assert";
+import type { CgroupManager } from "../../managers/cgroups/types.ts";
+import { type ApplyResult, PodRunner } from "../../managers/runtime/runner.ts";
+import { StatusManager } from "../../managers/status/status_manager.ts";
+import { Backoff } from "../base/backoff.ts";
+import { FakeClock } from "../base/fake_clock.ts";
+import { FakeHost } from "../base/fake_host.ts";
+import { silent } from "../base/log.ts";
+import { RecordingEvents } from "../kube/events.ts";
+import type { BoundPod } from "../kube/types.ts";
+import type { ObservedContainer, ObservedPod } from "../pod/observed.ts";
+import { generateStatus } from "../pod/status/generate.ts";
+import { AgentPodSyncer } from "./pod_syncer.ts";
+
+const pod: BoundPod = {
+  metadata: { name: "web", namespace: "default", uid: "u1" },
+  spec: {
+    restartPolicy: "Never",
+    initContainers: [{ name: "side", image: "img", restartPolicy: "Always" }, { name: "first", image: "img" }],
+    containers: [{ name: "c", image: "img" }],
+  },
+};
+
+const container = (name: string, rest: Partial<ObservedContainer>): ObservedContainer => ({
+  id: `id-${name}`,
+  name,
+  restartCount: 0,
+  sandboxId: "s",
+  state: "running",
+  createdAt: 1,
+  startedAt: 1,
+  finishedAt: 0,
+  exitCode: 0,
+  reason: "",
+  message: "",
+  image: "img",
+  imageRef: "img",
+  hash: undefined,
+  annotations: {},
+  logPath: "",
+  mounts: [],
+  ...rest,
+});
+
+const picture = (containers: ObservedContainer[], ready = true): ObservedPod => ({
+  uid: "u1",
+  name: "web",
+  namespace: "default",
+  readAt: 0,
+  containers,
+  sandboxes: [{
+    id: "s",
+    attempt: 0,
+    ready,
+    createdAt: 0,
+    ips: ["10.0.0.2"],
+    hostNetwork: false,
+    hasNetwork: true,
+    handler: "",
+  }],
+});
+
+/** A syncer whose runtime is what `observed` says; `applied` counts the passes that did something. */
+function make(observed: ObservedPod | undefined) {
+  const clock = new FakeClock();
+  const statuses = new StatusManager();
+  const t = {
+    observed,
+    /** What the relist has; the same as `observed` unless it lags behind. */
+    listed: observed,
+    unreadable: false,
+    applied: 0,
+    statuses,
+  };
+  class Runner extends PodRunner {
+    constructor() {
+      super({} as never);
+    }
+    override apply(): Promise<ApplyResult> {
+      t.applied++;
+      return Promise.resolve({ failures: new Map(), started: [] });
+    }
+    override killPod(): Promise<void> {
+      t.observed = picture(
+        (t.observed?.containers ?? []).map((c) => c.state === "running" ? { ...c, state: "exited", finishedAt: 2 } : c),
+        false,
+      );
+      return Promise.resolve();
+    }
+  }
+  const syncer = new AgentPodSyncer({
+    pleg: {
+      get: () => t.listed,
+      refresh: () => t.unreadable ? Promise.reject(new Error("no answer")) : Promise.resolve(t.listed = t.observed),
+    },
+    runner: new Runner(),
+    volumes: {
+      mountPod: () => Promise.resolve(new Map()),
+      unmountPod: () => Promise.resolve(),
+      podsOnDisk: () => Promise.resolve([]),
+      hasVolumes: () => Promise.resolve(false),
+    },
+    cgroups: {
+      podExists: () => Promise.resolve(true),
+      ensurePod: () => Promise.resolve(),
+      destroyPod: () => Promise.resolve(),
+    } as unknown as CgroupManager,
+    probes: {
+      addPod: () => {},
+      observe: () => {},
+      stopLivenessAndStartup: () => {},
+      removePod: () => {},
+      results: () => ({}),
+    },
+    images: { heldMs: () => 0 },
+    statuses,
+    backoff: new Backoff({ clock, initial: 10_000, max: 300_000 }),
+    host: new FakeHost(),
+    clock,
+    events: new RecordingEvents(),
+    log: silent,
+    status: (p, o, { previous, terminating }) =>
+      generateStatus({
+        pod: p,
+        observed: o,
+        ...(previous ? { previous } : {}),
+        probes: () => ({}),
+        startErrors: () => undefined,
+        hostIPs: [],
+        now: clock.now(),
+        terminating,
+        runtimeName: "containerd",
+      }),
+    deadlineMs: () => undefined,
+    networkError: () => undefined,
+    nodeIPs: [],
+    podDir: (uid) => `/root/pods/${uid}`,
+    logDir: () => "/logs/u1",
+    removeLogLinks: () => Promise.resolve(),
+    onGone: () => {},
+  });
+  const { signal } = new AbortController();
+  const why = { reason: "Test", message: "test" };
+  return {
+    t,
+    sync: () => syncer.sync(pod, { signal }),
+    terminate: () => syncer.terminate(pod, { signal, why, graceSeconds: 1, failed: undefined, since: 0 }),
+    release: (removed: boolean) => syncer.release(pod, { signal, removed }),
+    phase: () => statuses.get("u1")?.phase,
+  };
+}
+
+Deno.test("after a pass has done something, nothing is done again by an older picture", async () => {
+  const { t, sync } = make(picture([]));
+  await sync();
+  const once = t.applied;
+  assert.ok(once > 0);
+  t.unreadable = true;
+  await sync();
+  // The pass that could not look afterwards has done its work; what it did is not known.
+  const before = t.applied;
+  const outcome = await sync();
+  assert.ok(outcome.error);
+  assert.equal(t.applied, before);
+  t.unreadable = false;
+  await sync();
+  assert.equal(t.applied, before + 1);
+});
+
+Deno.test("a pod without a picture is looked at before anything is started for it", async () => {
+  const { t, sync } = make(undefined);
+  t.unreadable = true;
+  const outcome = await sync();
+  assert.ok(outcome.error);
+  assert.equal(t.applied, 0);
+  assert.equal(t.statuses.get("u1"), undefined);
+});
+
+Deno.test("a terminal phase is told only once nothing of the pod runs", async () => {
+  const failed = container("first", { state: "exited", exitCode: 1, finishedAt: 1 });
+  const { sync, terminate, phase } = make(picture([failed, container("side", {})]));
+  await sync();
+  assert.equal(phase(), "Pending");
+  await terminate();
+  assert.equal(phase(), "Failed");
+});
+
+Deno.test("a pod that ended without its containers telling how has failed; one that is removed is not touched", async () => {
+  const done = container("first", { state: "exited", finishedAt: 1 });
+  for (const removed of [false, true]) {
+    const { terminate, release, phase } = make(picture([done], false));
+    await terminate();
+    assert.equal(phase(), "Pending");
+    await release(removed);
+    assert.equal(phase(), removed ? "Pending" : "Failed");
+  }
+});
