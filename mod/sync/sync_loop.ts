@@ -166,10 +166,9 @@ export class SyncLoop {
       return;
     }
     store.reject(uid);
-    const message = `Pod was rejected: ${answer.message}`;
     this.#o.journal.note("Reject", { pod: podRef(pod), reason: answer.reason, message: answer.message });
     this.#o.events.pod({ pod, type: "Warning", reason: answer.reason, message: answer.message });
-    this.#o.onRejected(pod, { reason: answer.reason, message });
+    this.#o.onRejected(pod, { reason: answer.reason, message: answer.message });
   }
 
   /**

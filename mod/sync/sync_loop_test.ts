@@ -120,7 +120,7 @@ Deno.test("a rejected pod is never run, says why once, and is forgotten with its
   await t.start();
   await t.give([{ op: "add", pod: pod("1") }]);
   await t.give([{ op: "update", pod: pod("1") }]);
-  assert.deepEqual([t.did, t.rejected], [[], ["1: OutOfcpu: Pod was rejected: too big"]]);
+  assert.deepEqual([t.did, t.rejected], [[], ["1: OutOfcpu: too big"]]);
   assert.deepEqual(t.journal.records("1").map((r) => [r.action, r.reason]), [["Reject", "OutOfcpu"]]);
   assert.deepEqual(t.events.events.map((e) => e.reason), ["OutOfcpu"]);
   await t.give([{ op: "remove", pod: pod("1") }]);
