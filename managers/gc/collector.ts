@@ -103,6 +103,7 @@ function gcContainer(container: Container): GcContainer {
     podUid: uidOf(container),
     sandboxId: container.podSandboxId,
     createdAt: Number(container.createdAt / 1_000_000n),
+    attempt: container.metadata?.attempt ?? 0,
     // A state that is not known yet is not taken for a dead one.
     state: states[container.state] ?? "running",
   };

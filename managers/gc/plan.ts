@@ -20,6 +20,8 @@ export interface GcContainer {
   readonly podUid: string;
   readonly sandboxId: string;
   readonly createdAt: number;
+  /** The CRI attempt, which tells two apart that were created in one millisecond. */
+  readonly attempt?: number;
   readonly state: "created" | "running" | "exited" | "unknown";
 }
 
@@ -56,8 +58,9 @@ export interface GcInput {
   readonly now: number;
 }
 
-/** Newest first; of the same age the one listed first. */
-const newestFirst = (a: { createdAt: number }, b: { createdAt: number }) => b.createdAt - a.createdAt;
+/** Newest first; of the same age the one with the higher attempt, then the one listed first. */
+const newestFirst = (a: Aged, b: Aged) => b.createdAt - a.createdAt || (b.attempt ?? 0) - (a.attempt ?? 0);
+type Aged = { readonly createdAt: number; readonly attempt?: number };
 const gone = "its pod is gone or was evicted";
 
 function groups<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {

@@ -156,3 +156,27 @@ Deno.test("extra dead containers of a pod", () => {
   assert.deepEqual(ids({ keep: 1, containerId: "unknown" }), []);
   assert.deepEqual(ids({ keep: 1, containerId: "a3", all: true }), ["a1", "a2", "a3", "b1", "b2"]);
 });
+
+Deno.test("of instances created in one millisecond the higher attempt is the newer one, in whatever order they are listed", () => {
+  const instance = (attempt: number, state: GcContainer["state"]): GcContainer => ({
+    id: `${attempt}`,
+    podUid: "p",
+    name: "a",
+    sandboxId: "s",
+    createdAt: 5,
+    attempt,
+    state,
+  });
+  const both = [instance(0, "created"), instance(1, "exited")];
+  for (const containers of [both, both.toReversed()]) {
+    const plan = planContainerGC({
+      containers,
+      sandboxes: [],
+      mayGo: () => false,
+      sourcesReady: true,
+      policy: defaultGcPolicy,
+      now: 10,
+    });
+    assert.deepEqual(plan.containers.map((r) => r.item.id), ["0"]);
+  }
+});
