@@ -2,7 +2,7 @@ import type { Volume } from "../../mod/kube/types.ts";
 import { parseQuantity, valueBig } from "../../mod/kube/quantity.ts";
 import { podPluginDir } from "../../mod/pod/config/paths.ts";
 import { podLimits } from "../../mod/pod/resources.ts";
-import { giveDirectory } from "./ownership.ts";
+import { giveToGroup } from "./ownership.ts";
 import { type SetUpContext, volumeKind, type VolumePlugin, VolumeSpecError } from "./plugin.ts";
 
 const pluginName = "kubernetes.io/empty-dir";
@@ -57,6 +57,14 @@ export async function makeTmpfs(context: SetUpContext, memory: MemoryVolumes): P
   return true;
 }
 
+/** Gives a volume of the pod's own to its fsGroup; fsGroupChangePolicy is for volumes that outlive pods. */
+export async function giveVolume(context: SetUpContext, readOnly: boolean): Promise<void> {
+  const { host, clock, dir, podUid, pod, signal } = context;
+  const gid = pod.spec.securityContext?.fsGroup;
+  const onSlow = (message: string) => context.warn("VolumePermissionChangeInProgress", message);
+  await giveToGroup({ host, clock, dir, podUid, gid, readOnly, signal, onSlow });
+}
+
 /** Directories that live as long as the pod, on disk or in memory (features.md section 11). */
 export function emptyDirPlugin(memory: MemoryVolumes = {}): VolumePlugin {
   return {
@@ -64,7 +72,7 @@ export function emptyDirPlugin(memory: MemoryVolumes = {}): VolumePlugin {
     live: false,
     canSupport: (volume) => volumeKind(volume) === "emptyDir",
     async setUp(context) {
-      const { host, volume, pod, dir, rootDir, podUid } = context;
+      const { host, volume, dir, rootDir, podUid } = context;
       const medium = volume.emptyDir?.medium ?? "";
       sizeLimitOf(volume);
       // The mark says that the directory was finished: containers may have changed its mode since.
@@ -81,8 +89,7 @@ export function emptyDirPlugin(memory: MemoryVolumes = {}): VolumePlugin {
       } else {
         throw new VolumeSpecError(`unknown storage medium ${JSON.stringify(medium)}: use "" or Memory`);
       }
-      const gid = pod.spec.securityContext?.fsGroup;
-      if (fresh && gid !== undefined) await giveDirectory(host, dir, gid, false);
+      if (fresh) await giveVolume(context, false);
       if (!ready) {
         await host.mkdir(mark, { mode: 0o750 });
         await host.write(`${mark}/ready`, "", { mode: 0o600 });

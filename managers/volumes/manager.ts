@@ -161,14 +161,15 @@ class Manager implements VolumeManager, SubPaths {
   #setUp(pod: BoundPod, volume: Volume, plugin: VolumePlugin, signal: AbortSignal): Promise<MountedVolume> {
     const { uid } = pod.metadata;
     return this.#operations.run(keyOf(uid, volume.name), signal, async (signal) => {
-      const { host, log, clock, rootDir } = this.#o;
+      const { host, log, clock, rootDir, events } = this.#o;
       // Before anything is remembered: a name that is no path element is refused here.
       const dir = podVolumeDir(rootDir, uid, plugin.name, volume.name);
       const ofPod = this.#known.get(uid) ?? new Map<string, Known>();
       const known: Known = ofPod.get(volume.name) ?? { plugin };
       if (known.mounted && !plugin.live) return known.mounted;
       this.#known.set(uid, ofPod.set(volume.name, known));
-      const context = { host, log, clock, rootDir, podUid: uid, name: volume.name, dir, signal, pod, volume };
+      const warn = (reason: string, message: string) => events?.pod({ pod, type: "Warning", reason, message });
+      const context = { host, log, clock, rootDir, podUid: uid, name: volume.name, dir, signal, pod, volume, warn };
       await plugin.attach?.(context);
       known.mounted = await plugin.setUp(context);
       return known.mounted;

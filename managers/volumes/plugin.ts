@@ -23,6 +23,8 @@ export interface SetUpContext extends VolumeOnDisk {
   readonly clock: Clock;
   readonly pod: BoundPod;
   readonly volume: Volume;
+  /** Reports a warning event about the pod. */
+  readonly warn: (reason: string, message: string) => void;
 }
 
 /**

@@ -2,8 +2,7 @@ import { messageOf } from "../../mod/base/errors.ts";
 import type { BoundPod, DownwardAPIVolumeFile, VolumeProjection } from "../../mod/kube/types.ts";
 import { resolveFieldPath, resolveResource } from "../../mod/pod/config/fieldref.ts";
 import { type Payload, type PayloadFile, writeAtomically } from "./atomic_writer.ts";
-import { makeTmpfs, type MemoryVolumes } from "./empty_dir.ts";
-import { giveDirectory } from "./ownership.ts";
+import { giveVolume, makeTmpfs, type MemoryVolumes } from "./empty_dir.ts";
 import { type SetUpContext, volumeKind, type VolumePlugin, VolumeSpecError } from "./plugin.ts";
 import type { MountedVolume } from "./types.ts";
 
@@ -43,7 +42,7 @@ export async function showPayload(
   const { host, clock, dir, pod, volume, log } = context;
   const fresh = await makeTmpfs(context, memory);
   const gid = pod.spec.securityContext?.fsGroup;
-  if (fresh && gid !== undefined) await giveDirectory(host, dir, gid, true);
+  if (fresh) await giveVolume(context, true);
   if (await writeAtomically({ host, clock, target: dir, payload, gid })) {
     log.detail(4, "volume contents written", { volume: volume.name, files: payload.size });
   }

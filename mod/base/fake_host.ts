@@ -1,7 +1,16 @@
 import { abortedBy } from "./errors.ts";
 import { errno, type Found, infoOf, type Inode } from "./fake_host_fs.ts";
 import { below, bytesOf, FakeMachine, join, record } from "./fake_machine.ts";
-import type { CommandResult, FileInfo, FileKind, FsSpace, Host, MountEntry, OpenFile } from "./host.ts";
+import type {
+  CommandResult,
+  FileInfo,
+  FileKind,
+  FsSpace,
+  GroupTreeOptions,
+  Host,
+  MountEntry,
+  OpenFile,
+} from "./host.ts";
 import { hostError } from "./host_error.ts";
 
 export type { KernelFs } from "./fake_host_fs.ts";
@@ -149,6 +158,25 @@ export class FakeHost extends FakeMachine implements Host {
         inode.uid = uid;
         inode.gid = gid;
       }));
+  }
+
+  groupTree(path: string, options: GroupTreeOptions): Promise<void> {
+    return this.attempt("groupTree", path, () => {
+      const { gid, fileBits, directoryBits, signal, onEntry } = options;
+      const top = this.fs.need(path, false);
+      if (top.inode.kind === "symlink") throw errno("ELOOP");
+      if (top.readOnly) throw errno("EROFS");
+      const walk = (inode: Inode) => {
+        if (signal?.aborted) throw abortedBy(signal);
+        if (inode.kind === "symlink") return;
+        for (const child of inode.children.values()) walk(child);
+        inode.gid = gid;
+        inode.mode |= inode.kind === "directory" ? directoryBits : fileBits;
+        onEntry?.();
+      };
+      walk(top.inode);
+      this.changed(top.path);
+    });
   }
 
   remove(path: string): Promise<void> {

@@ -18,6 +18,7 @@ const writes = new Set<HostOperation>([
   "rename",
   "chmod",
   "chown",
+  "groupTree",
   "remove",
   "removeTree",
   "mountBelow",

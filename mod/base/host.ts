@@ -49,6 +49,18 @@ export interface FsSpace {
   readonly inodesFree: number;
 }
 
+/** What `groupTree` makes of a tree. */
+export interface GroupTreeOptions {
+  readonly gid: number;
+  /** Mode bits that files, and directories, get besides those that they have. */
+  readonly fileBits: number;
+  readonly directoryBits: number;
+  /** Ends the walk between two entries. */
+  readonly signal?: AbortSignal;
+  /** Told after each entry. */
+  readonly onEntry?: () => void;
+}
+
 /** How a program ended. */
 export interface CommandResult {
   readonly code: number;
@@ -90,6 +102,12 @@ export interface Host {
   rename(from: string, to: string): Promise<void>;
   chmod(path: string, mode: number): Promise<void>;
   chown(path: string, uid: number, gid: number): Promise<void>;
+  /**
+   * Gives a directory and all below it to a group and adds mode bits, the innermost first and `path` itself last. No
+   * link is followed or changed, also when it is put in the place of something meanwhile, and no other file system is
+   * entered. What is right already is not touched.
+   */
+  groupTree(path: string, options: GroupTreeOptions): Promise<void>;
   /** Removes a file, link or empty directory; a missing path is no error. */
   remove(path: string): Promise<void>;
   /**
