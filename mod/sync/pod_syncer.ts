@@ -11,9 +11,10 @@ import { messageOf } from "../base/errors.ts";
 import type { Host } from "../base/host.ts";
 import type { Logger } from "../base/log.ts";
 import type { EventSink } from "../kube/events.ts";
-import { podContainers, podFullName } from "../kube/pod.ts";
+import { containerPath, podContainers, podFullName } from "../kube/pod.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { PodActions } from "../pod/actions.ts";
+import { podText } from "../pod/decide/backoff.ts";
 import { decide, isLive } from "../pod/decide/decide.ts";
 import { newest, type ObservedPod, unobserved } from "../pod/observed.ts";
 import { isTerminal } from "../pod/status/phase.ts";
@@ -74,6 +75,8 @@ interface Memory {
   stale: boolean;
   /** The last complaint of a pass, so that what goes on being wrong is told once. */
   lastError: string | undefined;
+  /** For each container's name, the ended instance whose back-off has been told. */
+  heldTold: Map<string, string>;
 }
 
 const deadlineExceeded = {
@@ -103,6 +106,7 @@ export class AgentPodSyncer implements PodSyncer {
         adopted: false,
         stale: false,
         lastError: undefined,
+        heldTold: new Map(),
       };
       this.#memory.set(uid, memory);
     }
@@ -128,7 +132,10 @@ export class AgentPodSyncer implements PodSyncer {
     const actions = this.#decide(pod, observed);
     const status = this.#publish(pod, observed, { actions });
     const deadlineMs = this.#o.deadlineMs(pod, status);
-    if (deadlineMs !== undefined && deadlineMs <= 0) return { terminal: deadlineExceeded, failed: deadlineExceeded };
+    if (deadlineMs !== undefined && deadlineMs <= 0) {
+      this.#o.events.pod({ pod, type: "Normal", ...deadlineExceeded });
+      return { terminal: deadlineExceeded, failed: deadlineExceeded };
+    }
     if (actions.finished) {
       return { terminal: actions.killPod ?? { reason: "PodCompleted", message: "all containers have ended" } };
     }
@@ -309,7 +316,21 @@ export class AgentPodSyncer implements PodSyncer {
     const early = isTerminal(computed.phase) && !isTerminal(previous?.phase) && observed.containers.some(isLive);
     const status = early ? { ...computed, phase: previous?.phase ?? "Pending" } : computed;
     this.#o.statuses.set(pod, status);
+    this.#tellHeld(pod, observed, situation.actions);
     return status;
+  }
+
+  /** Tells of each end of a container that its back-off keeps it from starting, once. */
+  #tellHeld(pod: BoundPod, observed: ObservedPod, actions: PodActions | undefined): void {
+    const { heldTold } = this.#of(pod.metadata.uid);
+    for (const container of podContainers(pod)) {
+      const { name } = container.spec;
+      const ended = newest(observed, name)?.id ?? "";
+      if (!actions?.held.some((h) => h.name === name) || heldTold.get(name) === ended) continue;
+      heldTold.set(name, ended);
+      const message = `Back-off restarting failed container ${name} in pod ${podText(pod)}`;
+      this.#o.events.pod({ pod, type: "Warning", reason: "BackOff", message, fieldPath: containerPath(container) });
+    }
   }
 
   #podIPs(pod: BoundPod, observed: ObservedPod): readonly string[] {

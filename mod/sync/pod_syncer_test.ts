@@ -9,6 +9,7 @@ import { silent } from "../base/log.ts";
 import { RecordingEvents } from "../kube/events.ts";
 import type { BoundPod } from "../kube/types.ts";
 import type { ObservedContainer, ObservedPod } from "../pod/observed.ts";
+import { backOffKey } from "../pod/hash.ts";
 import { generateStatus } from "../pod/status/generate.ts";
 import { AgentPodSyncer } from "./pod_syncer.ts";
 
@@ -71,6 +72,10 @@ function make(observed: ObservedPod | undefined) {
     unreadable: false,
     applied: 0,
     statuses,
+    now: clock.now(),
+    events: new RecordingEvents(),
+    backoff: new Backoff({ clock, initial: 10_000, max: 300_000 }),
+    deadlineMs: undefined as number | undefined,
   };
   class Runner extends PodRunner {
     constructor() {
@@ -114,10 +119,10 @@ function make(observed: ObservedPod | undefined) {
     },
     images: { heldMs: () => 0 },
     statuses,
-    backoff: new Backoff({ clock, initial: 10_000, max: 300_000 }),
+    backoff: t.backoff,
     host: new FakeHost(),
     clock,
-    events: new RecordingEvents(),
+    events: t.events,
     log: silent,
     status: (p, o, { previous, terminating }) =>
       generateStatus({
@@ -131,7 +136,7 @@ function make(observed: ObservedPod | undefined) {
         terminating,
         runtimeName: "containerd",
       }),
-    deadlineMs: () => undefined,
+    deadlineMs: () => t.deadlineMs,
     networkError: () => undefined,
     nodeIPs: [],
     podDir: (uid) => `/root/pods/${uid}`,
@@ -143,7 +148,7 @@ function make(observed: ObservedPod | undefined) {
   const why = { reason: "Test", message: "test" };
   return {
     t,
-    sync: () => syncer.sync(pod, { signal }),
+    sync: (of: BoundPod = pod) => syncer.sync(of, { signal }),
     terminate: () => syncer.terminate(pod, { signal, why, graceSeconds: 1, failed: undefined, since: 0 }),
     release: (removed: boolean) => syncer.release(pod, { signal, removed }),
     phase: () => statuses.get("u1")?.phase,
@@ -194,4 +199,33 @@ Deno.test("a pod that ended without its containers telling how has failed; one t
     await release(removed);
     assert.equal(phase(), removed ? "Pending" : "Failed");
   }
+});
+
+Deno.test("a container that its back-off holds is told of once for each of its ends", async () => {
+  const looping: BoundPod = { ...pod, spec: { restartPolicy: "Always", containers: [{ name: "c", image: "img" }] } };
+  const { t, sync } = make(undefined);
+  const ended = (id: string) => picture([container("c", { id, state: "exited", finishedAt: t.now })]);
+  t.observed = t.listed = ended("first");
+  t.backoff.step(backOffKey(looping, looping.spec.containers[0] ?? { name: "" }));
+  await sync(looping);
+  await sync(looping);
+  t.observed = t.listed = ended("next");
+  await sync(looping);
+  const event = {
+    pod: looping,
+    type: "Warning",
+    reason: "BackOff",
+    message: "Back-off restarting failed container c in pod web_default(u1)",
+    fieldPath: "spec.containers{c}",
+  };
+  assert.deepEqual(t.events.events, [event, event]);
+});
+
+Deno.test("a deadline that has passed is told and ends the pod", async () => {
+  const { t, sync } = make(picture([container("c", {})]));
+  t.deadlineMs = 0;
+  const { terminal, failed } = await sync();
+  assert.equal(failed?.reason, "DeadlineExceeded");
+  assert.equal(terminal, failed);
+  assert.deepEqual(t.events.events, [{ pod, type: "Normal", ...failed }]);
 });
