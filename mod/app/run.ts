@@ -22,6 +22,7 @@ import { JournalFile } from "./journal_file.ts";
 import { LogEvents } from "./log_events.ts";
 import { nodeFacts } from "./node_facts.ts";
 import { RunOnce } from "./run_once_watch.ts";
+import { shareRoot } from "./shared_root.ts";
 import { checkMachine } from "./start_checks.ts";
 import { kubernetesVersion } from "./version.ts";
 
@@ -85,6 +86,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const { loaded, host, log } = options;
   const { config, flags } = loaded;
   const clock = systemClock;
+  await shareRoot(host, flags.rootDir, log);
   await using scope = new Scope("process", {
     signal: ended.signal,
     onFailure: (error, task) => log.error("a task failed", { task, error: error.message }),
