@@ -42,6 +42,8 @@ interface PodProbes {
   podIP: string | undefined;
   terminating: boolean;
   readonly containers: Map<string, ContainerProbes>;
+  /** What each container's probes were made from. */
+  readonly definitions: Map<string, string>;
 }
 
 /** A container's probes by type; an init container has none unless it is a sidecar (section 18). */
@@ -126,12 +128,26 @@ export function createProbeManager(options: ProbeManagerOptions): ProbeManager &
   return {
     addPod(pod) {
       const { uid } = pod.metadata;
-      const entry = pods.get(uid) ?? { pod, podIP: undefined, terminating: false, containers: new Map() };
+      const entry = pods.get(uid) ??
+        { pod, podIP: undefined, terminating: false, containers: new Map(), definitions: new Map() };
+      if (pod === entry.pod && pods.has(uid)) return;
       entry.pod = pod;
+      if (entry.terminating) return;
       for (const container of podContainers(pod)) {
         const list = probesOf(container);
-        const skip = list.length === 0 || entry.terminating || entry.containers.has(container.spec.name);
-        if (!skip) addContainer(entry, container, list);
+        const { name, ports } = container.spec;
+        const definition = JSON.stringify([list, ports]);
+        const probes = entry.containers.get(name);
+        if (probes && entry.definitions.get(name) === definition) continue;
+        // A pod that was defined anew under its UID is probed by its new definition.
+        if (probes) {
+          forget(probes);
+          probes.stop();
+          entry.containers.delete(name);
+        }
+        if (list.length === 0) continue;
+        entry.definitions.set(name, definition);
+        addContainer(entry, container, list);
       }
       if (entry.containers.size > 0) pods.set(uid, entry);
     },

@@ -352,3 +352,25 @@ Deno.test("sidecars are probed, other init containers are not; $(VAR) comes from
   await clock.advance(0);
   assert.deepEqual(calls.map((c) => c.command), ["v  $(NONE) $(A) $"]);
 });
+
+Deno.test("a pod that is defined anew under its UID is probed by its new definition", async () => {
+  const { manager, clock, start, calls, answers } = rig();
+  await using _ = manager;
+  answers.set("old", () => 1);
+  manager.addPod(podOf([{ startupProbe: exec("old"), readinessProbe: exec("old") }]));
+  manager.observe("u", "10.0.0.1", running(start));
+  await clock.advance(10_000);
+  assert.deepEqual(manager.results("id1"), { readiness: false });
+  manager.addPod(podOf([{ readinessProbe: exec("new") }]));
+  manager.observe("u", "10.0.0.1", running(start));
+  const before = times(calls, "old").length;
+  await clock.advance(10_000);
+  assert.deepEqual(manager.results("id1"), { readiness: true });
+  assert.equal(times(calls, "old").length, before);
+  manager.addPod(podOf([{}]));
+  manager.observe("u", "10.0.0.1", running(start));
+  const asked = times(calls, "new").length;
+  await clock.advance(60_000);
+  assert.equal(times(calls, "new").length, asked);
+  assert.deepEqual(manager.results("id1"), {});
+});

@@ -136,7 +136,8 @@ export class AgentPodSyncer implements PodSyncer {
       this.#o.events.pod({ pod, type: "Normal", ...deadlineExceeded });
       return { terminal: deadlineExceeded, failed: deadlineExceeded };
     }
-    if (actions.finished) {
+    // With a terminal phase nothing is started any more, such as a sidecar that ended together with what it served.
+    if (actions.finished || isTerminal(status.phase)) {
       return { terminal: actions.killPod ?? { reason: "PodCompleted", message: "all containers have ended" } };
     }
     const soon = (...ms: (number | undefined)[]): Pick<SyncOutcome, "againInMs"> => {
@@ -295,6 +296,7 @@ export class AgentPodSyncer implements PodSyncer {
     });
   }
 
+  /** Makes the pod's status from the picture and publishes it; the answer has the phase that the pod has come to. */
   #publish(pod: BoundPod, observed: ObservedPod, situation: {
     actions?: PodActions;
     terminating?: boolean;
@@ -314,10 +316,9 @@ export class AgentPodSyncer implements PodSyncer {
     });
     // No end is told while a container may run, such as the sidecar of a pod whose init container has failed.
     const early = isTerminal(computed.phase) && !isTerminal(previous?.phase) && observed.containers.some(isLive);
-    const status = early ? { ...computed, phase: previous?.phase ?? "Pending" } : computed;
-    this.#o.statuses.set(pod, status);
+    this.#o.statuses.set(pod, early ? { ...computed, phase: previous?.phase ?? "Pending" } : computed);
     this.#tellHeld(pod, observed, situation.actions);
-    return status;
+    return computed;
   }
 
   /** Tells of each end of a container that its back-off keeps it from starting, once. */

@@ -184,7 +184,7 @@ Deno.test("a pod without a picture is looked at before anything is started for i
 Deno.test("a terminal phase is told only once nothing of the pod runs", async () => {
   const failed = container("first", { state: "exited", exitCode: 1, finishedAt: 1 });
   const { sync, terminate, phase } = make(picture([failed, container("side", {})]));
-  await sync();
+  assert.ok((await sync()).terminal);
   assert.equal(phase(), "Pending");
   await terminate();
   assert.equal(phase(), "Failed");
@@ -228,4 +228,13 @@ Deno.test("a deadline that has passed is told and ends the pod", async () => {
   assert.equal(failed?.reason, "DeadlineExceeded");
   assert.equal(terminal, failed);
   assert.deepEqual(t.events.events, [{ pod, type: "Normal", ...failed }]);
+});
+
+Deno.test("a sidecar that ended together with what it served is not started again", async () => {
+  const ended = (name: string) => container(name, { state: "exited", exitCode: 1, finishedAt: 1 });
+  const first = container("first", { state: "exited", finishedAt: 1 });
+  const { t, sync, phase } = make(picture([ended("c"), first, ended("side")]));
+  assert.ok((await sync()).terminal);
+  assert.equal(t.applied, 0);
+  assert.equal(phase(), "Failed");
 });
