@@ -35,7 +35,7 @@ export interface RunResult {
 
 /** How long the world gets to come to rest, and how long it must then be quiet, milliseconds. */
 const settleMs = 40 * 60_000;
-const quietMs = 150_000;
+const quietMs = 90_000;
 /** Timers that may fire at one moment. */
 const stormLimit = 5000;
 
@@ -101,10 +101,11 @@ export class Simulation {
       await this.start();
       for (let i = 0; i < steps; i++) {
         await chooseStep(this);
-        await this.advance(world.dice.chance(0.02) ? world.dice.span(600_000, 7_200_000) : world.dice.span(1, 30_000));
+        await this.advance(world.dice.chance(0.004) ? world.dice.span(600_000, 7_200_000) : world.dice.span(1, 30_000));
         if (i === rest) await this.settle();
       }
       await this.settle();
+      await this.quiet();
       await this.restart();
     } catch (thrown) {
       if (!(thrown instanceof Broken)) throw thrown;
@@ -137,6 +138,7 @@ export class Simulation {
     });
     this.#life = life;
     this.#ended = false;
+    this.#excused = world.stormy;
     this.#diedAt = undefined;
     this.#stop = new AbortController();
     invariants.begin(n);
@@ -174,7 +176,7 @@ export class Simulation {
     const ended = (thrown?: unknown) => {
       if (this.#life !== life || !life.alive) return;
       this.#ended = true;
-      this.#excused = world.stormy;
+      this.#excused ||= world.stormy;
       this.#bad = thrown;
       world.trace.note(`life ${n} ends${thrown === undefined ? "" : `: ${messageOf(thrown)}`}`);
     };
@@ -293,7 +295,6 @@ export class Simulation {
     }
     invariants.reconcile();
     this.#check();
-    await this.#quietly();
   }
 
   #unsettled() {
@@ -304,7 +305,7 @@ export class Simulation {
   }
 
   /** When nothing happens the agent does nothing but look. */
-  async #quietly(): Promise<void> {
+  async quiet(): Promise<void> {
     const { world } = this;
     // What the settling has left to garbage collection and housekeeping may still go.
     await this.advance(70_000);
