@@ -38,4 +38,17 @@ if [ "$(id -u)" = 0 ]; then
   exec 9>&-
   export DENOLET_PROC="$run/proc" DENOLET_CGROUP="$run/cgroup"
 fi
-exec "$deno" run --quiet --no-prompt --config "$here/deno.json" -P=agent "$here/main.ts" "$@"
+# One file instead of some 500 modules takes 12 MiB less and starts sooner: "deno task bundle" makes it. It is used only
+# while no source is newer.
+main=$here/dist/kubelet.js
+newer() {
+  find "$here/main.ts" "$here/deno.json" "$here/cri" "$here/managers" "$here/mod" \
+    -type f ! -name '*_test.ts' -newer "$main" -print -quit
+}
+if [ ! -f "$main" ] || [ -n "$(newer)" ]; then
+  main=$here/main.ts
+fi
+# The agent does little work and should stay small: small young generation, one malloc arena for all threads
+export MALLOC_ARENA_MAX=1
+exec "$deno" run --quiet --no-prompt --v8-flags=--optimize-for-size,--max-semi-space-size=1 \
+  --config "$here/deno.json" -P=agent "$main" "$@"

@@ -4,7 +4,8 @@ import { messageOf } from "../../mod/base/errors.ts";
 import { complain, print } from "../../scripts/lib/print.ts";
 import { BareCri } from "../../scripts/node/bare_cri.ts";
 import { makeCgroup, removeCgroup } from "../../scripts/node/cgroups.ts";
-import { exists } from "../../scripts/lib/files.ts";
+import { run } from "../../scripts/lib/command.ts";
+import { exists, repository } from "../../scripts/lib/files.ts";
 import { type TestNode, withNode } from "../node/harness.ts";
 import { agentRound, cpuShare, endPods, residentMiB, startAgent, startAgentWithPod, startPods } from "./agent.ts";
 import { floorRound } from "./floor.ts";
@@ -224,16 +225,20 @@ async function bench(options: Options): Promise<readonly Figure[]> {
   const root = `/var/lib/denolet-bench.${options.name}`;
   const marks = `${root}/marks`;
   const figures: Figure[] = [];
+  // what scripts/agent.sh runs when it is there and not older than its sources
+  await run([Deno.execPath(), "task", "bundle"], { cwd: repository });
   await makeCgroup(floorCgroup);
   try {
     await Deno.mkdir(marks, { recursive: true });
-    await withNode({ name: options.name, containerd: options.containerd }, async (node) => {
+    // manifests are looked at as often as by default
+    const config = { fileCheckFrequency: "20s" };
+    await withNode({ name: options.name, containerd: options.containerd, config }, async (node) => {
       using cri = new BareCri(node.containerd.socket);
       const cgroupVersion = await exists("/sys/fs/cgroup/cgroup.controllers") ? 2 : 1;
       const floor = new FloorPods({ marks: { directory: marks }, root, cgroup: floorCgroup, cgroupVersion });
-      const run = new Bench(node, options, floor, cri, marks);
-      await run.run();
-      figures.push(...run.figures);
+      const rounds = new Bench(node, options, floor, cri, marks);
+      await rounds.run();
+      figures.push(...rounds.figures);
     });
   } finally {
     await removeCgroup(floorCgroup);

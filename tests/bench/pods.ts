@@ -1,4 +1,5 @@
 import type { ContainerConfigInit, SandboxConfigInit } from "../../cri/api.ts";
+import { NamespaceMode } from "../../cri/gen/runtime_pb.ts";
 import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
 import { createDenoHost } from "../../mod/base/deno_host.ts";
 import { RecordingEvents } from "../../mod/kube/events.ts";
@@ -89,6 +90,8 @@ export class FloorPods {
       cgroupParent: (pod) => `${cgroup}/pod${pod.metadata.uid}`,
       objects: noObjects,
       handlers: () => [],
+      userns: { of: () => Promise.resolve({ mode: NamespaceMode.NODE }) },
+      imageVolumes: false,
       subPath: () => Promise.reject(new Error("no sub paths here")),
     });
   }
@@ -108,6 +111,7 @@ export class FloorPods {
       container,
       restartCount: 0,
       image: { imageRef: "localhost/busybox:1", uid: 0 },
+      imageVolumes: new Map(),
       situation: {
         volumes: new Map([["marks", {
           name: "marks",
