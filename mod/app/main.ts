@@ -6,6 +6,7 @@ import { exitCodes, parseCommand } from "./cli/command.ts";
 import { explainConfig } from "./config/explain.ts";
 import { loadConfig } from "./config/load.ts";
 import { startLogging } from "./logging.ts";
+import { privateMounts } from "./private_mounts.ts";
 import { run } from "./run.ts";
 
 function print(stream: "stdout" | "stderr", text: string): void {
@@ -59,10 +60,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 async function start(argv: readonly string[]): Promise<number> {
-  const host = createDenoHost({
-    procRoot: Deno.env.get("DENOLET_PROC") ?? "/proc",
-    cgroupRoot: Deno.env.get("DENOLET_CGROUP") ?? "/sys/fs/cgroup",
-  });
+  const host = createDenoHost(await privateMounts());
   const early = new EarlyLog();
   const loaded = await loadConfig({ argv, host, log: early, cwd: Deno.cwd() });
   using logging = startLogging({

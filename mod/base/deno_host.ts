@@ -5,6 +5,7 @@ import { groupTree } from "./deno_group_tree.ts";
 import { killProcess } from "./deno_kill.ts";
 import { makeLink } from "./deno_link.ts";
 import { mount, mountBelow, unmount } from "./deno_mount.ts";
+import { beyond, isRefused, mkdirOutside, touchOutside } from "./deno_outside.ts";
 import { removeDirectoryTree } from "./deno_remove_tree.ts";
 import { run } from "./deno_run.ts";
 import { watchPath } from "./deno_watch.ts";
@@ -146,13 +147,16 @@ function numberIn(text: string, key: string): number {
 }
 
 /**
- * The real machine. `procRoot` and `cgroupRoot` are where procfs and the cgroup hierarchies can be read: private bind
- * mounts under scoped permissions (deno.md). Mounting runs /usr/bin/mount and /usr/bin/umount; under scoped permissions
+ * The real machine. `procRoot`, `cgroupRoot` and `sysRoot` are where procfs, the cgroup hierarchies and sysfs can be
+ * read: private bind mounts under scoped permissions (deno.md). Outside of the paths that may be read and written, it
+ * can only tell what a path is, and make directories and empty files (docs/permissions.md). Mounting runs /usr/bin/mount and /usr/bin/umount; under scoped permissions
  * symbolic links are made by /usr/bin/ln and signals sent by /usr/bin/kill. Permissions: read and write of the agent's directories, procRoot and
  * cgroupRoot, run of those programs, and sys of hostname, statfs and uid.
  */
-export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string } = {}): Host {
+export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string; sysRoot?: string } = {}): Host {
   const procRoot = options.procRoot ?? "/proc";
+  const { sysRoot = "/sys" } = options;
+  const inSys = (path: string) => path.startsWith("/sys/") ? `${sysRoot}${path.slice("/sys".length)}` : path;
   const mounts = (): Promise<MountEntry[]> =>
     guard(
       "mounts",
@@ -163,7 +167,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
   return {
     procRoot,
     cgroupRoot: options.cgroupRoot ?? "/sys/fs/cgroup",
-    readText: (path) => guard("readText", path, () => Deno.readTextFile(path)),
+    readText: (path) => guard("readText", path, () => Deno.readTextFile(inSys(path))),
     readBytes: (path, limit) =>
       guard("readBytes", path, async () => {
         if (limit === undefined) return await Deno.readFile(path);
@@ -182,7 +186,15 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
       guard("write", path, async () => {
         const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
         if (atomic) return await writeAtomic(path, bytes, mode);
-        using file = await Deno.open(path, { write: true, create: true, truncate: true, mode: mode ?? 0o644 });
+        let file: Deno.FsFile;
+        try {
+          file = await Deno.open(path, { write: true, create: true, truncate: true, mode: mode ?? 0o644 });
+        } catch (thrown) {
+          // Only an empty file may be made anywhere: hostPath volumes of type FileOrCreate.
+          if (!isRefused(thrown) || bytes.length > 0) throw thrown;
+          return await touchOutside(context, path);
+        }
+        using _closed = file;
         if (mode !== undefined) await Deno.chmod(path, mode);
         await writeAll(file, bytes);
       }),
@@ -193,20 +205,27 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
         await file.write(new TextEncoder().encode(data));
       }),
     mkdir: (path, { mode = 0o755 } = {}) =>
-      guard("mkdir", path, () => makeDirectory(path.replace(/(?<=.)\/+$/, ""), mode)),
+      guard("mkdir", path, async () => {
+        try {
+          await makeDirectory(path.replace(/(?<=.)\/+$/, ""), mode);
+        } catch (thrown) {
+          if (!isRefused(thrown)) throw thrown;
+          await mkdirOutside(context, path, mode);
+        }
+      }),
     readDir: (path) =>
       guard("readDir", path, async () => {
         const entries: { name: string; kind: FileKind }[] = [];
-        for await (const entry of Deno.readDir(path)) {
-          const kind = kindOf(entry) ?? kindOf(await Deno.lstat(`${path}/${entry.name}`).catch(() => entry));
+        for await (const entry of Deno.readDir(inSys(path))) {
+          const kind = kindOf(entry) ?? kindOf(await Deno.lstat(`${inSys(path)}/${entry.name}`).catch(() => entry));
           if (kind !== undefined) entries.push({ name: entry.name, kind });
         }
         return entries;
       }),
-    stat: (path) => optional("stat", path, async () => infoOf(await Deno.stat(path))),
-    lstat: (path) => optional("lstat", path, async () => infoOf(await Deno.lstat(path))),
+    stat: (path) => optional("stat", path, async () => infoOf(await beyond(procRoot, path, Deno.stat))),
+    lstat: (path) => optional("lstat", path, async () => infoOf(await beyond(procRoot, path, Deno.lstat))),
     readLink: (path) => guard("readLink", path, () => Deno.readLink(path)),
-    realPath: (path) => guard("realPath", path, () => Deno.realPath(path)),
+    realPath: (path) => guard("realPath", path, () => beyond(procRoot, path, Deno.realPath)),
     symlink: (target, path) => makeLink(context, target, path),
     rename: (from, to) => guard("rename", from, () => Deno.rename(from, to)),
     chmod: (path, mode) => guard("chmod", path, () => Deno.chmod(path, mode)),
@@ -232,7 +251,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
       }),
     space: (path): Promise<FsSpace> =>
       guard("space", path, async () => {
-        const s = await statfs(path);
+        const s = await beyond(procRoot, path, (seen) => statfs(seen));
         return {
           total: s.blocks * s.bsize,
           free: s.bfree * s.bsize,

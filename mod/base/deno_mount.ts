@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import type { CommandResult, Host, MountEntry } from "./host.ts";
+import { beyond } from "./deno_outside.ts";
 import { errnoOf, HostError, hostError, isMissing } from "./host_error.ts";
 
 const mountProgram = "/usr/bin/mount";
@@ -89,7 +90,8 @@ export async function mountBelow(
   }
   const at = (handle: FileHandle) => `${context.procRoot}/self/fd/${handle.fd}`;
   let shown = root;
-  let handle = await openStep(root, root);
+  // A volume may lie anywhere; below it, the steps go through the handle.
+  let handle = await beyond(context.procRoot, root, (seen) => openStep(seen, root));
   try {
     for (const part of parts) {
       const path = `${at(handle)}/${part}`;
