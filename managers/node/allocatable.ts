@@ -14,6 +14,8 @@ export interface MachineCapacity {
   readonly cpus: number;
   /** Bytes of the file system that the root directory is on. */
   readonly ephemeralStorage: number;
+  /** Bytes of a page, and of all pages of that size; none when not given. */
+  readonly hugePages?: readonly { readonly size: number; readonly total: number }[];
 }
 
 /** An amount that is fixed, or a share (0 to 1) of the whole. */
@@ -45,17 +47,22 @@ export function nodeCapacity(
   config: Pick<Reservations, "maxPods" | "podsPerCore">,
 ): Record<string, string> {
   const perCore = config.podsPerCore > 0 ? machine.cpus * config.podsPerCore : config.maxPods;
+  const hugePages = (machine.hugePages ?? []).map(({ size, total }) => [
+    `hugepages-${formatQuantity(quantityOf(size, "BinarySI"))}`,
+    formatQuantity(quantityOf(total, "BinarySI")),
+  ]);
   return {
     cpu: formatQuantity(quantityOf(machine.cpus)),
     "ephemeral-storage": formatQuantity(quantityOf(machine.ephemeralStorage, "BinarySI")),
     memory: formatQuantity(quantityOf(machine.memory, "BinarySI")),
     pods: String(Math.min(perCore, config.maxPods)),
+    ...Object.fromEntries(hugePages),
   };
 }
 
 /**
  * What pods may have: capacity less system and kube reservations and the hard eviction thresholds, never below zero;
- * the number of pods is not reduced (runtime-contract.md section 19).
+ * the number of pods is not reduced, and memory by what huge pages hold of it (runtime-contract.md section 19).
  */
 export function nodeAllocatable(machine: MachineCapacity, config: Reservations): Record<string, string> {
   const capacity = nodeCapacity(machine, config);
@@ -76,7 +83,8 @@ export function nodeAllocatable(machine: MachineCapacity, config: Reservations):
     }
     const whole = valueBig(parseQuantity(text));
     const kept = evictionAmount(config.evictionHard[signalOf[resource] ?? ""], whole);
-    const left = reserved.reduce((sum, r) => sum - valueBig(r), whole - kept);
+    const huge = resource === "memory" ? BigInt((machine.hugePages ?? []).reduce((sum, p) => sum + p.total, 0)) : 0n;
+    const left = reserved.reduce((sum, r) => sum - valueBig(r), whole - kept - huge);
     result[resource] = formatQuantity(quantityOf(left < 0n ? 0n : left, "BinarySI"));
   }
   return result;

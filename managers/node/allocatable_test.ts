@@ -25,6 +25,14 @@ Deno.test("allocatable is capacity less both reservations and the hard threshold
   assert.deepEqual(got, { cpu: "3250m", memory: "6Gi", "ephemeral-storage": "89Gi", pods: "110" });
 });
 
+Deno.test("huge pages are resources of their own, and taken from memory", () => {
+  const hugePages = [{ size: 2 * 2 ** 20, total: 2 ** 30 }, { size: 2 ** 30, total: 2 ** 30 }];
+  const capacity = nodeCapacity({ ...machine, hugePages }, none);
+  assert.deepEqual([capacity["hugepages-2Mi"], capacity["hugepages-1Gi"], capacity.memory], ["1Gi", "1Gi", "8Gi"]);
+  const got = nodeAllocatable({ ...machine, hugePages }, { ...none, systemReserved: { "hugepages-2Mi": q("256Mi") } });
+  assert.deepEqual([got["hugepages-2Mi"], got["hugepages-1Gi"], got.memory], ["768Mi", "1Gi", "6Gi"]);
+});
+
 Deno.test("what is reserved beyond the capacity leaves nothing, not less", () => {
   const got = nodeAllocatable(machine, { ...none, systemReserved: { cpu: q("9"), memory: q("9Gi") } });
   assert.deepEqual([got.cpu, got.memory], ["0", "0"]);

@@ -30,6 +30,7 @@ function amounts(...lists: Readonly<Record<string, Quantity>>[]): Amounts {
 /** The control groups of this agent's pods. */
 export function makeCgroups(o: AgentOptions): CgroupManager {
   const { config, facts } = o;
+  const hugePages = Object.entries(facts.capacity).filter(([name]) => name.startsWith("hugepages-"));
   const enforce = new Set(config.enforceNodeAllocatable);
   const groups: NonNullable<CgroupManagerOptions["reservedGroups"]>[number][] = [];
   for (
@@ -57,6 +58,7 @@ export function makeCgroups(o: AgentOptions): CgroupManager {
       cpu: BigInt(facts.cpus) * 1000n,
       memory: BigInt(facts.memory),
       ...(facts.pids === undefined ? {} : { pids: BigInt(facts.pids) }),
+      ...amounts(Object.fromEntries(hugePages.map(([name, text]) => [name, parseQuantity(text)]))),
     },
     allCpus: config.cpuManagerPolicy === "none",
     reserved: amounts(config.systemReserved, config.kubeReserved),
@@ -107,6 +109,7 @@ export function makeBuilder(
       nodeMemory: facts.memory,
       nodeSwap: facts.swap,
       hugePageSizes: facts.hugePageSizes,
+      extraMaskedPaths: facts.maskedPaths ?? [],
     },
     podLogsDir: config.podLogsDir,
     resolvConf: config.resolvConf,

@@ -1,7 +1,10 @@
 import { type InterfaceAddress, nodeAddresses } from "../../managers/node/addresses.ts";
 import { type Amount, nodeAllocatable, nodeCapacity } from "../../managers/node/allocatable.ts";
 import type { Host } from "../base/host.ts";
+import type { Logger } from "../base/log.ts";
+import { hugePageSizeName } from "../pod/resources.ts";
 import type { KubeletConfig } from "./config/kubelet_config.ts";
+import { sysFacts } from "./sys_facts.ts";
 
 /** What the agent finds out about its node at start; it does not change while the agent runs. */
 export interface NodeFacts {
@@ -23,6 +26,8 @@ export interface NodeFacts {
   /** The kernel's release. */
   readonly kernelVersion: string;
   readonly appArmor: boolean;
+  /** Paths of this node's hardware that containers must not see. */
+  readonly maskedPaths?: readonly string[];
   /** True when groups can limit swap (cgroup v2's memory.swap.max). */
   readonly swapController: boolean;
 }
@@ -41,7 +46,8 @@ export function hardThresholds(config: Pick<KubeletConfig, "evictionThresholds">
 
 /** Finds out what the node is. Rejects with code Host when procfs or the root directory's file system cannot be read. */
 export async function nodeFacts(options: {
-  host: Pick<Host, "capacity" | "space" | "readText" | "stat" | "hostname" | "procRoot">;
+  host: Pick<Host, "capacity" | "space" | "readText" | "readDir" | "stat" | "hostname" | "procRoot">;
+  log: Logger;
   config: KubeletConfig;
   rootDir: string;
   hostnameOverride: string;
@@ -53,18 +59,17 @@ export async function nodeFacts(options: {
   memoryV2: string | undefined;
 }): Promise<NodeFacts> {
   const { host, config, rootDir, nodeIp } = options;
-  const [{ memory, cpus, swap }, space, routes, kernel, appArmor, swapController, pids] = await Promise.all([
+  const [{ memory, cpus, swap }, space, routes, kernel, sys, swapController, pids] = await Promise.all([
     host.capacity(),
     host.space(rootDir),
     // A node without IPv4 routes has no such table.
     host.readText(`${host.procRoot}/net/route`).catch(() => ""),
     host.readText(`${host.procRoot}/sys/kernel/osrelease`),
-    // Without the module there is no such file.
-    host.readText("/sys/module/apparmor/parameters/enabled").catch(() => "N"),
+    sysFacts(host, options.log),
     options.memoryV2 === undefined ? false : limitsSwap(host, options.memoryV2),
     mostProcesses(host),
   ]);
-  const machine = { memory, cpus, ephemeralStorage: space.total };
+  const machine = { memory, cpus, ephemeralStorage: space.total, hugePages: sys.hugePages };
   return {
     name: nodeName(options.hostnameOverride, host.hostname()),
     ips: nodeAddresses({ nodeIp, interfaces: options.interfaces(), routes }),
@@ -79,10 +84,11 @@ export async function nodeFacts(options: {
       maxPods: config.maxPods,
       podsPerCore: config.podsPerCore,
     }),
-    hugePageSizes: [],
+    hugePageSizes: sys.hugePages.flatMap(({ size }) => hugePageSizeName(BigInt(size)) ?? []),
     arch: options.arch === "x86_64" ? "amd64" : options.arch === "aarch64" ? "arm64" : options.arch,
     kernelVersion: kernel.trim(),
-    appArmor: appArmor.trim() === "Y",
+    appArmor: sys.appArmor,
+    maskedPaths: sys.maskedPaths,
     swapController,
     ...(pids === undefined ? {} : { pids }),
   };

@@ -12,6 +12,7 @@ async function facts(files: Record<string, string>, memoryV2?: string) {
   const { config } = await loadConfig({ argv: [], host, log: silent });
   return await nodeFacts({
     host,
+    log: silent,
     config,
     rootDir: "/var/lib/kubelet",
     hostnameOverride: "",

@@ -120,6 +120,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const known = await meetRuntime({ runtime, clock, log, config, signal: scope.signal });
   const facts = await nodeFacts({
     host,
+    log,
     config,
     rootDir: flags.rootDir,
     hostnameOverride: flags.hostnameOverride,
