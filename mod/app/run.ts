@@ -24,6 +24,7 @@ import { nodeFacts } from "./node_facts.ts";
 import { RunOnce } from "./run_once_watch.ts";
 import { shareRoot } from "./shared_root.ts";
 import { checkMachine } from "./start_checks.ts";
+import { keepSystemdInformed, systemdNotify, systemdRequest } from "./systemd.ts";
 import { kubernetesVersion } from "./version.ts";
 
 export interface RunOptions {
@@ -160,6 +161,12 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   });
   health.splice(0, health.length, ...agent.healthChecks);
   if (!once) {
+    const request = systemdRequest((name) => Deno.env.get(name), Deno.pid);
+    if (request.socket !== undefined) {
+      const notify = systemdNotify(request.socket, `${flags.rootDir}/.notify`);
+      const unhealthy = () => health.map(({ check }) => check()).find((reason) => reason !== undefined);
+      scope.spawn("systemd", (signal) => keepSystemdInformed({ request, notify, unhealthy, clock, log, signal }));
+    }
     await agent.run(scope.signal);
     return exitCodes.ok;
   }
