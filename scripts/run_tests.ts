@@ -4,6 +4,7 @@ import { complain, print } from "./lib/print.ts";
 import { type Outcome, runTests, simulationTests, sum, unitTests } from "./lib/suites.ts";
 import { ensureContainerd2 } from "./node/containerd2.ts";
 import { ensureInstalled, InstallError } from "./node/install.ts";
+import { down } from "../tests/vm/machine.ts";
 
 /** Node tests use real runtimes: one file after another, each in a process of its own. */
 async function nodeTests(): Promise<Outcome> {
@@ -24,10 +25,21 @@ async function nodeTests(): Promise<Outcome> {
   return sum(outcomes);
 }
 
-const suites = { unit: unitTests, sim: simulationTests, node: nodeTests };
+/** A real node in a virtual machine; minutes, and only when it is asked for by name. */
+async function vmTests(): Promise<Outcome> {
+  try {
+    return await runTests({ name: "tests/vm", paths: ["tests/vm"], tell: true, within: 3_600_000 });
+  } finally {
+    await down();
+  }
+}
+
+const suites = { unit: unitTests, sim: simulationTests, node: nodeTests, vm: vmTests };
+/** What runs when no suite is named. */
+const usual = ["unit", "sim", "node"];
 
 if (import.meta.main) {
-  const names = Deno.args.length > 0 ? Deno.args : Object.keys(suites);
+  const names = Deno.args.length > 0 ? Deno.args : usual;
   const outcomes: Outcome[] = [];
   for (const name of names) {
     if (!Object.hasOwn(suites, name)) {

@@ -44,6 +44,8 @@ export async function runTests(options: {
   name: string;
   paths: readonly string[];
   parallel?: boolean;
+  /** Shows every test and step as it ends, not a dot. */
+  tell?: boolean;
   within: number;
 }): Promise<Outcome> {
   const { name, paths, within } = options;
@@ -59,7 +61,7 @@ export async function runTests(options: {
       "--no-prompt",
       "--quiet",
       ...(options.parallel ? ["--parallel"] : []),
-      "--reporter=dot",
+      `--reporter=${options.tell ? "pretty" : "dot"}`,
       `--junit-path=${report}`,
       ...paths,
     ], { cwd: repository, show: true, signal: timeout });
