@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import type { TLSSocket } from "node:tls";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { User } from "./types.ts";
@@ -32,24 +31,6 @@ export interface AuthenticationOptions {
 const anonymousUser: User = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 const authenticated = "system:authenticated";
 const webSocketToken = "base64url.bearer.authorization.k8s.io.";
-
-function listOf(value: unknown): string[] {
-  if (Array.isArray(value)) return value.filter((each) => typeof each === "string");
-  return typeof value === "string" ? [value] : [];
-}
-
-/** The certificate of a connection; undefined without one. Its subject counts only when it is verified. */
-export function peerCertificate(socket: TLSSocket): PeerCertificate | undefined {
-  const certificate = socket.getPeerCertificate?.();
-  if (!certificate?.subject) return undefined;
-  const subject: Record<string, unknown> = { ...certificate.subject };
-  return {
-    verified: socket.authorized === true,
-    names: listOf(subject.CN),
-    organizations: listOf(subject.O),
-    notAfter: Date.parse(certificate.valid_to),
-  };
-}
 
 /** The bearer token of a request, from its header or its WebSocket protocols. */
 export function bearerToken(headers: IncomingMessage["headers"]): string | undefined {

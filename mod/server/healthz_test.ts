@@ -37,9 +37,22 @@ const cases: { name: string; path: string; checks: HealthCheck[]; status: number
     status: 200,
     body: "ok",
   },
-  { name: "an unknown part", path: "/healthz/nothing", checks: [ok("ping")], status: 404, body: "404 page not found\n" },
+  {
+    name: "an unknown part",
+    path: "/healthz/nothing",
+    checks: [ok("ping")],
+    status: 404,
+    body: "404 page not found\n",
+  },
   { name: "another path", path: "/pods", checks: [ok("ping")], status: 404, body: "404 page not found\n" },
-  { name: "another method", path: "/healthz", checks: [ok("ping")], status: 405, body: "Method Not Allowed\n", method: "POST" },
+  {
+    name: "another method",
+    path: "/healthz",
+    checks: [ok("ping")],
+    status: 405,
+    body: "Method Not Allowed\n",
+    method: "POST",
+  },
 ];
 
 for (const c of cases) {
