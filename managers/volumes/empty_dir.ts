@@ -2,6 +2,7 @@ import type { Volume } from "../../mod/kube/types.ts";
 import { parseQuantity, valueBig } from "../../mod/kube/quantity.ts";
 import { podPluginDir } from "../../mod/pod/config/paths.ts";
 import { podLimits } from "../../mod/pod/resources.ts";
+import { hugePageSize, isHugePages } from "./huge_pages.ts";
 import { giveToGroup } from "./ownership.ts";
 import { type SetUpContext, volumeKind, type VolumePlugin, VolumeSpecError } from "./plugin.ts";
 
@@ -40,16 +41,28 @@ async function makeDirectory({ host, dir }: SetUpContext): Promise<void> {
   await host.chmod(dir, 0o777);
 }
 
+/** The type of the newest file system that is mounted at the volume's directory; undefined when none is. */
+async function mountedType({ host, dir }: SetUpContext): Promise<string | undefined> {
+  if (!await host.lstat(dir)) return undefined;
+  // The table names places by their true path.
+  const real = await host.realPath(dir);
+  return (await host.mounts()).findLast((m) => m.target === real)?.type;
+}
+
+/** Makes a hugetlbfs at the volume's directory unless one is mounted there. Returns true when it made one. */
+async function makeHugetlbfs(context: SetUpContext, pageSize: string): Promise<boolean> {
+  if (await mountedType(context) === "hugetlbfs") return false;
+  await makeDirectory(context);
+  const { host, dir } = context;
+  await host.mount({ source: "nodev", target: dir, type: "hugetlbfs", options: [`pagesize=${pageSize}`] });
+  await host.chmod(dir, 0o777);
+  return true;
+}
+
 /** Makes a tmpfs at the volume's directory unless one is mounted there. Returns true when it made one. */
 export async function makeTmpfs(context: SetUpContext, memory: MemoryVolumes): Promise<boolean> {
   const { host, dir } = context;
-  // The table names places by their true path.
-  const mountedAt = async () => {
-    if (!await host.lstat(dir)) return false;
-    const real = await host.realPath(dir);
-    return (await host.mounts()).some((m) => m.target === real && m.type === "tmpfs");
-  };
-  if (await mountedAt()) return false;
+  if (await mountedType(context) === "tmpfs") return false;
   await makeDirectory(context);
   const size = memoryVolumeSize(context, memory);
   const options = [...size > 0n ? [`size=${size}`] : [], "mode=0777", ...memory.noswap ? ["noswap"] : []];
@@ -72,7 +85,7 @@ export function emptyDirPlugin(memory: MemoryVolumes = {}): VolumePlugin {
     live: false,
     canSupport: (volume) => volumeKind(volume) === "emptyDir",
     async setUp(context) {
-      const { host, volume, dir, rootDir, podUid } = context;
+      const { host, volume, pod, dir, rootDir, podUid } = context;
       const medium = volume.emptyDir?.medium ?? "";
       sizeLimitOf(volume);
       // The mark says that the directory was finished: containers may have changed its mode since.
@@ -84,10 +97,11 @@ export function emptyDirPlugin(memory: MemoryVolumes = {}): VolumePlugin {
         if (fresh) await makeDirectory(context);
       } else if (medium === "Memory") {
         fresh = await makeTmpfs(context, memory) || !ready;
-      } else if (medium.startsWith("HugePages")) {
-        throw new VolumeSpecError(`emptyDir medium ${medium} is not supported by this agent yet: use "" or Memory`);
+      } else if (isHugePages(medium)) {
+        fresh = await makeHugetlbfs(context, hugePageSize(pod, medium)) || !ready;
       } else {
-        throw new VolumeSpecError(`unknown storage medium ${JSON.stringify(medium)}: use "" or Memory`);
+        const remedy = 'use "", Memory, HugePages or HugePages-SIZE';
+        throw new VolumeSpecError(`unknown storage medium ${JSON.stringify(medium)}: ${remedy}`);
       }
       if (fresh) await giveVolume(context, false);
       if (!ready) {

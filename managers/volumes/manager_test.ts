@@ -95,6 +95,27 @@ Deno.test("emptyDir Memory: tmpfs of the smallest limit, once", async () => {
   }
 });
 
+Deno.test("emptyDir HugePages: hugetlbfs of the size that the pod asks for, once, and torn down", async () => {
+  const s = scene();
+  const pod = podWith([{ name: "h", emptyDir: { medium: "HugePages" } }], { securityContext: { fsGroup: 3000 } });
+  const [c] = pod.spec.containers;
+  if (c) c.resources = { limits: { "hugepages-2Mi": "4Mi" } };
+  const asked: unknown[] = [];
+  const mount = s.host.mount.bind(s.host);
+  s.host.mount = (options) => {
+    asked.push(options);
+    return mount(options);
+  };
+  await s.manager.mountPod(pod, s.signal);
+  await s.make().mountPod(pod, s.signal);
+  const dir = `${volumes}/kubernetes.io~empty-dir/h`;
+  assert.deepEqual(asked, [{ source: "nodev", target: dir, type: "hugetlbfs", options: ["pagesize=2Mi"] }]);
+  const info = await s.host.stat(dir);
+  assert.deepEqual([info?.mode, info?.gid], [0o2777, 3000]);
+  await s.manager.unmountPod("u1", s.signal);
+  assert.equal((await s.host.mounts()).some((m) => m.target === dir), false);
+});
+
 Deno.test("emptyDir fsGroup: setgid and the group", async () => {
   const s = scene();
   const pod = podWith([{ name: "d", emptyDir: {} }], { securityContext: { fsGroup: 3000 } });
@@ -226,7 +247,7 @@ Deno.test("volumes that can't be: named at once, with the reason; unused ones ar
     });
   }
   const huge = podWith([{ name: "h", emptyDir: { medium: "HugePages-2Mi" } }]);
-  await assert.rejects(s.manager.mountPod(huge, s.signal), /HugePages-2Mi is not supported/);
+  await assert.rejects(s.manager.mountPod(huge, s.signal), /HugePages-2Mi: hugePages storage requested, but/);
   const unused = podWith([{ name: "x", secret: { secretName: "s" } }]);
   unused.spec.containers = [{ name: "c" }];
   assert.equal((await s.manager.mountPod(unused, s.signal)).size, 0);
