@@ -1,5 +1,6 @@
 import assert from "@assert";
 import { run } from "../../scripts/lib/command.ts";
+import { namesIn } from "../../scripts/lib/files.ts";
 import { Observer, pod, shell, untilEnded, withObserver } from "./support.ts";
 
 /** Ends the pods through their manifests and waits until nothing of them is left. */
@@ -39,6 +40,39 @@ Deno.test("containerd 2: images as volumes, with sub paths; one that is not ther
     await seen.until("missing", "to wait for the image of its volume", (status) => {
       return Observer.of(status, "main").state?.waiting?.reason === "ErrImageNeverPull";
     });
+    await drained(seen);
+  });
+});
+
+Deno.test("emptyDir of huge pages is a hugetlbfs; without a request for any it is refused", async () => {
+  await withObserver({ name: "t-huge" }, async (seen) => {
+    const [size] = (await namesIn("/sys/kernel/mm/hugepages")).filter((name) => name === "hugepages-2048kB");
+    if (size === undefined) return;
+    const volumes = [{ name: "h", emptyDir: { medium: "HugePages" } }];
+    const mounts = { volumeMounts: [{ name: "h", mountPath: "/h" }] };
+    // None are set aside on this machine: a request of none asks for the size alone.
+    const resources = { limits: { "hugepages-2Mi": "0", cpu: "1", memory: "64Mi" } };
+    await seen.node.agent.putManifest(
+      "huge.json",
+      pod("huge", { containers: [{ ...shell("main", "", running), ...mounts, resources }], volumes }),
+    );
+    await seen.node.agent.putManifest(
+      "none.json",
+      pod("none", { containers: [{ ...shell("main", "", running), ...mounts }], volumes }),
+    );
+    await seen.node.agent.putManifest(
+      "many.json",
+      pod("many", {
+        containers: [shell("main", "", {
+          ...running,
+          resources: { limits: { "hugepages-2Mi": "1024Gi", cpu: "1", memory: "64Mi" } },
+        })],
+      }),
+    );
+    await seen.ready("huge");
+    assert.match(await seen.out("huge", "grep ' /h ' /proc/mounts"), /hugetlbfs .*pagesize=2M/);
+    await seen.event("none", "FailedMount", /hugePages storage requested, but there is no resource request/);
+    assert.match((await seen.phase("many", "Failed")).message ?? "", /hugepages-2Mi/);
     await drained(seen);
   });
 });
@@ -85,6 +119,8 @@ Deno.test("containerd 1.6: an image volume and Strict groups are refused in word
       Observer.of(recursive, "main").state?.waiting?.message ?? "",
       /requested recursive read-only mode, but it is not supported by the runtime/,
     );
+    const unread = (await seen.records()).filter((one) => `${one.msg}`.startsWith("a fact of the node cannot be read"));
+    assert.deepEqual(unread, [], "the agent may read sysfs under its scoped permissions");
     await drained(seen);
   });
 });
