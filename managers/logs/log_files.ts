@@ -87,9 +87,16 @@ export class LogFiles implements ContainerLogFiles {
     await host.symlink(target, link);
   }
 
-  /** Removes the legacy links of these containers. */
+  /** Removes the legacy links of these containers, and those of the pod's containers that the runtime has lost. */
   async unlink(pod: PodNames, containers: readonly { readonly id: string; readonly name: string }[]): Promise<void> {
-    for (const { id, name } of containers) await this.#o.host.remove(legacyLogLink(this.#o.linkDir, pod, name, id));
+    const { host, linkDir, podLogsDir } = this.#o;
+    for (const { id, name } of containers) await host.remove(legacyLogLink(linkDir, pod, name, id));
+    const own = `${podLogDir(podLogsDir, pod)}/`;
+    for (const { name, kind } of await this.#list(linkDir)) {
+      if (kind !== "symlink" || !name.startsWith(`${pod.metadata.name}_${pod.metadata.namespace}_`)) continue;
+      const link = `${linkDir}/${name}`;
+      if ((await host.readLink(link)).startsWith(own)) await host.remove(link);
+    }
   }
 
   /**

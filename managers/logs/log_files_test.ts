@@ -79,6 +79,17 @@ Deno.test("legacy links: made for a log that exists, corrected, removed", async 
   assert.equal(await host.lstat(link), undefined);
   assert.equal(host.exists(`${logs}/n_p_u/c/1.log`), true);
 
+  // a container that the runtime has lost: found by where its link leads; another pod's of that name stays
+  await logFiles.link(pod, "c", "lost", 1);
+  await host.symlink(`${logs}/n_p_other/c/0.log`, `${links}/p_n_c-other.log`);
+  await host.symlink(`${logs}/n_p_u/c/1.log`, `${links}/p_m_c-foreign.log`);
+  await logFiles.unlink(pod, []);
+  assert.equal(await host.lstat(`${links}/p_n_c-lost.log`), undefined);
+  for (const name of ["p_n_c-other.log", "p_m_c-foreign.log"]) {
+    assert.ok(await host.lstat(`${links}/${name}`), name);
+    await host.remove(`${links}/${name}`);
+  }
+
   const names = [...Array(3)].map(() => "y".repeat(63)).join("-");
   const wide = { metadata: { ...pod.metadata, name: names } };
   host.put(`${logs}/n_${names}_u/c/0.log`, "");

@@ -104,8 +104,9 @@ export class Starter {
     const status = statuses.find((s) => s.name === name);
     // A status without any instance (never started) has nothing to count from.
     const counted = status && (status.containerID || status.lastState?.terminated) ? status.restartCount : undefined;
-    const known = last ? Math.max(last.restartCount, counted ?? 0) : counted;
-    return known === undefined ? await this.#o.logs.nextRestartCount(pod, name) : known + 1;
+    if (last) return Math.max(last.restartCount, counted ?? 0) + 1;
+    // Every instance is gone from the runtime; the status may have counted that loss already, the logs have not.
+    return Math.max(await this.#o.logs.nextRestartCount(pod, name), counted ?? 0);
   }
 
   async #create(
