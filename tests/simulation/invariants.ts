@@ -32,6 +32,8 @@ export class Invariants {
   readonly #published = new Map<string, Published>();
   /** UIDs whose next status may begin anew: the pod was removed, or redefined under its UID. */
   readonly #anew = new Set<string>();
+  /** UIDs that have had several definitions: what one has come to does not bind another. */
+  readonly redefined = new Set<string>();
   readonly #stopped = new Set<string>();
   readonly #restarts = new Map<string, Restarts>();
   readonly #records = new Map<string, number>();
@@ -96,7 +98,9 @@ export class Invariants {
         this.#world.fail("terminal phase", `${uid} is ${phase} while ${running.map((c) => c.name)} run(s)`);
       }
     }
-    if (before && !this.#anew.has(uid)) this.#compare(pod, before, { phase, counts }, snapshot);
+    if (before && !this.#anew.has(uid) && !this.redefined.has(uid)) {
+      this.#compare(pod, before, { phase, counts }, snapshot);
+    }
     if (this.#anew.has(uid) && before && (ranks[phase] ?? 0) < (ranks[before.phase] ?? 0)) this.#anew.delete(uid);
     else if (!before) this.#anew.delete(uid);
     this.#published.set(uid, { life: this.#life, phase, counts, attempt });
@@ -203,6 +207,10 @@ export class Invariants {
   reconcile(diedAt?: number): void {
     this.collect();
     const { calls } = this.#world.runtime;
+    // Of two calls that look alike the one that was answered has the record.
+    this.#open.sort((a, b) =>
+      Number(calls[a.index]?.endedAt ?? Infinity) - Number(calls[b.index]?.endedAt ?? Infinity)
+    );
     const still = this.#open.splice(0).filter(({ key, index }) => {
       const records = this.#records.get(key) ?? 0;
       if (records > 0) {

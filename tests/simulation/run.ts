@@ -13,12 +13,14 @@ import { PodMaker } from "./pods.ts";
 import { terminal, unsettled } from "./settled.ts";
 import { chooseStep } from "./steps.ts";
 import { Broken } from "./trace.ts";
-import { type Figures, hierarchiesOf, simulatedConfig, simulatedFacts, World } from "./world.ts";
+import { type Figures, hierarchiesOf, manifestDir, simulatedConfig, simulatedFacts, World } from "./world.ts";
 
 export interface RunOptions {
   seed: number;
   /** Random steps before the last settling. */
   steps?: number;
+  /** How long the world gets to come to rest, milliseconds; default 40 minutes. */
+  settleMs?: number;
   echo?: (line: string) => void;
   /** Puts another agent in the place of the real one. */
   makeAgent?: (options: AgentOptions) => Agent;
@@ -33,8 +35,7 @@ export interface RunResult {
   readonly figures: Figures & { simulatedMs: number; turns: number };
 }
 
-/** How long the world gets to come to rest, and how long it must then be quiet, milliseconds. */
-const settleMs = 40 * 60_000;
+/** How long the world must be quiet once it has come to rest, milliseconds. */
 const quietMs = 90_000;
 /** Timers that may fire at one moment. */
 const stormLimit = 5000;
@@ -73,8 +74,6 @@ export class Simulation {
   #diedAt: number | undefined;
   #wantedBefore = new Map<string, BoundPod>();
   readonly #definitions = new Map<string, string>();
-  /** UIDs that have had several definitions; the end of an earlier one is not left for a later one. */
-  readonly #redefined = new Set<string>();
   #records: { uid: string; text: string }[] = [];
 
   constructor(options: RunOptions) {
@@ -107,6 +106,7 @@ export class Simulation {
       await this.settle();
       await this.quiet();
       await this.restart();
+      await this.stop();
     } catch (thrown) {
       if (!(thrown instanceof Broken)) throw thrown;
       broken = thrown;
@@ -142,6 +142,10 @@ export class Simulation {
     this.#diedAt = undefined;
     this.#stop = new AbortController();
     invariants.begin(n);
+    // An agent that cannot read a manifest at its start does not know of its pod, and ends it.
+    if (world.weather.disk > 0 && manifestDir.startsWith(world.weather.diskPath)) {
+      invariants.renewed(world.wanted().keys());
+    }
     const clock = life.clock();
     const service = life.runtime(world.service);
     const log = new TraceLogger(world, () => life.alive);
@@ -267,7 +271,7 @@ export class Simulation {
     for (const uid of now.keys()) if (!this.#wantedBefore.has(uid)) this.world.figures.pods++;
     for (const [uid, pod] of now) {
       const definition = JSON.stringify(pod.spec);
-      if ((this.#definitions.get(uid) ?? definition) !== definition) this.#redefined.add(uid);
+      if ((this.#definitions.get(uid) ?? definition) !== definition) this.invariants.redefined.add(uid);
       this.#definitions.set(uid, definition);
     }
     this.invariants.renewed(renewed);
@@ -277,6 +281,7 @@ export class Simulation {
   /** Ends all faults and waits until everything is as the manifests want it, and then that nothing moves. */
   async settle(): Promise<void> {
     const { world, invariants } = this;
+    const settleMs = this.#o.settleMs ?? 40 * 60_000;
     world.trace.note("faults end; the world settles");
     world.clear();
     this.lightFuse(Infinity);
@@ -300,7 +305,7 @@ export class Simulation {
   #unsettled() {
     return unsettled(this.world, this.#agent?.pods() ?? [], {
       maxBackOffMs: this.maxBackOffMs,
-      redefined: this.#redefined,
+      redefined: this.invariants.redefined,
     });
   }
 

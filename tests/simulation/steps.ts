@@ -195,7 +195,7 @@ const weights: Record<keyof typeof steps, number> = {
   notReady: 0.3,
   kill: 0.8,
   fuse: 2,
-  stop: 0.4,
+  stop: 0.6,
   reboot: 0.25,
   nothing: 1,
 };

@@ -109,7 +109,7 @@ export class World {
       programs: (config, sandbox) => {
         const plan = planOf(config.command);
         const log = `${sandbox.logDirectory}/${config.logPath}`;
-        if (this.host.exists(log.slice(0, log.lastIndexOf("/")))) {
+        if (config.logPath !== "" && this.host.exists(log.slice(0, log.lastIndexOf("/")))) {
           this.host.put(log, "2026-01-01T00:00:00Z stdout F x\n");
         }
         if (!plan) return { onStop: "exits" };
