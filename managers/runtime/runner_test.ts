@@ -12,11 +12,11 @@ import { podContainers } from "../../mod/kube/pod.ts";
 import type { BoundPod, Container, PodStatus } from "../../mod/kube/types.ts";
 import type { PodActions, StartContainer } from "../../mod/pod/actions.ts";
 import { type ObservedContainer, type ObservedPod, unobserved } from "../../mod/pod/observed.ts";
-import { ImageError, type ImageManager } from "../images/types.ts";
+import type { ImageManager } from "../images/types.ts";
 import { type HookRunner, Killer } from "./kill.ts";
 import { PodRunner } from "./runner.ts";
 import { Starter } from "./start.ts";
-import type { PodBuilder } from "./types.ts";
+import { type PodBuilder, StartError } from "./types.ts";
 
 const why = { reason: "Test", message: "test" };
 const image = "localhost/busybox:1";
@@ -197,7 +197,7 @@ Deno.test("a sandbox that fails is told, and nothing is started", async () => {
 });
 
 Deno.test("a regular container that fails does not hold up the next, a regular init container does", async () => {
-  const imageError = (name: string) => name === "a" ? new ImageError("ErrImagePull", "no such image") : undefined;
+  const imageError = (name: string) => name === "a" ? new StartError("ErrImagePull", "no such image") : undefined;
   const t = setUp({ imageError });
   const sandboxed = { createSandbox: { attempt: 0, ...why } };
   const { result } = await t.apply({ ...sandboxed, start: [start("regular", "a"), start("regular", "b")] });
@@ -215,7 +215,7 @@ Deno.test("a sidecar that fails is passed over", async () => {
   const sidecar = (name: string) => container(name, { restartPolicy: "Always" });
   const t = setUp({
     pod: makePod({ initContainers: [sidecar("a"), sidecar("c")] }),
-    imageError: (name) => name === "a" ? new ImageError("ErrImagePull", "no") : undefined,
+    imageError: (name) => name === "a" ? new StartError("ErrImagePull", "no") : undefined,
   });
   const { result } = await t.apply({
     createSandbox: { attempt: 0, ...why },
@@ -253,7 +253,7 @@ Deno.test("restart counts go on from what is known: instance, status, or the log
 });
 
 Deno.test("a start after an exit steps the back-off, also when the start fails", async () => {
-  const t = setUp({ imageError: () => new ImageError("ErrImagePull", "no") });
+  const t = setUp({ imageError: () => new StartError("ErrImagePull", "no") });
   const afterExit = { key: "k", at: t.clock.now() };
   await t.apply({ createSandbox: { attempt: 0, ...why }, start: [start("regular", "a", { afterExit })] });
   assert.equal(t.backoff.delay("k"), 10_000);
