@@ -24,6 +24,8 @@ export interface ServerOptions {
   readonly backend: ServerBackend;
   /** The Kubernetes version that the agent shows, such as v1.36.3. */
   readonly version: string;
+  /** What /logs/ serves. Default /var/log. */
+  readonly logDir?: string;
   /** Asked at each request to /healthz. */
   readonly healthChecks: () => readonly HealthCheck[];
   /** Checks bearer tokens; must be given when authentication.webhook.enabled is true. */

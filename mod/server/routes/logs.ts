@@ -8,9 +8,10 @@ import { serveFile } from "./log_files.ts";
 const queryOptions = ["query", "sinceTime", "untilTime", "tailLines", "pattern", "boot"];
 
 /** /logs/ (http.md section 3, row 18, and section 6). */
-export function logsGroup({ config, root = "/var/log" }: {
+export function logsGroup({ config, root }: {
   config: Pick<ServerConfig, "enableSystemLogHandler" | "enableSystemLogQuery" | "podLogsDir">;
-  root?: string;
+  /** What is served. */
+  root: string;
 }): RouteGroup {
   const handler = async (context: RequestContext) => {
     if (config.enableSystemLogQuery && queryOptions.some((name) => context.query.has(name))) {

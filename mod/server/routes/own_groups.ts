@@ -15,16 +15,17 @@ export function ownGroups(options: {
   backend: ServerBackend;
   healthChecks: () => readonly HealthCheck[];
   version: string;
+  logDir?: string;
   paths: () => readonly string[];
 }): RouteGroup[] {
-  const { config, flags, backend, healthChecks, version, paths } = options;
+  const { config, flags, backend, healthChecks, version, logDir = "/var/log", paths } = options;
   return [
     healthGroup(healthChecks),
     podsGroup(backend),
     runningPodsGroup(backend),
     configzGroup(backend),
     checkpointGroup({ backend, rootDir: flags.rootDir, timeoutMs: config.runtimeRequestTimeoutMs }),
-    logsGroup({ config }),
+    logsGroup({ config, root: logDir }),
     pprofGroup(config.enableProfilingHandler, () => ["kubelet", ...Deno.args]),
     debugFlagsGroup(config.enableDebugFlagsHandler, backend),
     zpagesGroup({ backend, version, platform: `deno ${Deno.version.deno}`, paths }),
