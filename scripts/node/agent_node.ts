@@ -19,6 +19,10 @@ export interface AgentOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   /** More flags. */
   readonly flags?: readonly string[];
+  /** The executable to run, instead of the sources by scripts/agent.sh. */
+  readonly program?: string;
+  /** More variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Where everything is kept; /var/lib/denolet-agent.NAME when not given. */
   readonly root?: string;
   readonly log?: (line: string) => void;
@@ -212,11 +216,18 @@ export class AgentNode implements AsyncDisposable {
       ...this.options.flags ?? [],
       ...flags,
     ];
-    const output = options.show ? 'exec sh "$@" 2>>"$LOG"' : 'exec sh "$@" >>"$LOG" 2>&1';
+    const output = options.show ? 'exec "$@" 2>>"$LOG"' : 'exec "$@" >>"$LOG" 2>&1';
+    const { program } = this.options;
     const child = new Deno.Command("/bin/sh", {
-      args: ["-c", output, "sh", `${repository}/scripts/agent.sh`, ...all],
+      args: [
+        "-c",
+        output,
+        "sh",
+        ...program === undefined ? ["sh", `${repository}/scripts/agent.sh`] : [program],
+        ...all,
+      ],
       cwd: "/",
-      env: { LOG: paths.log, DENOLET_RUN: paths.run, DENOLET_DENO: Deno.execPath() },
+      env: { LOG: paths.log, DENOLET_RUN: paths.run, DENOLET_DENO: Deno.execPath(), ...this.options.env },
       stdin: "null",
       stdout: options.show ? "inherit" : "null",
       stderr: "null",

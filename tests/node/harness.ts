@@ -7,7 +7,7 @@ import { ensureInstalled } from "../../scripts/node/install.ts";
 import { ensureContainerd2WithRunc } from "../../scripts/node/runc.ts";
 
 /** How a node test wants its node. */
-export interface NodeOptions extends Pick<AgentOptions, "config" | "flags" | "manifests"> {
+export interface NodeOptions extends Pick<AgentOptions, "config" | "flags" | "manifests" | "program" | "env"> {
   /** Makes the node differ from others beside it: a-z, 0-9 and '-', at most 20. */
   readonly name: string;
   /** 'debian' (containerd 1.6) when not given. */
@@ -74,6 +74,8 @@ export async function withNode(options: NodeOptions, test: (node: TestNode) => P
         containerd,
         ...(options.config ? { config: options.config } : {}),
         ...(options.flags ? { flags: options.flags } : {}),
+        ...(options.program ? { program: options.program } : {}),
+        ...(options.env ? { env: options.env } : {}),
         ...(options.manifests ? { manifests: options.manifests } : {}),
       });
       try {

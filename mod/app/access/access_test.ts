@@ -1,0 +1,84 @@
+import assert from "@assert";
+import { FakeHost } from "../../base/fake_host.ts";
+import { silent } from "../../base/log.ts";
+import { loadConfig } from "../config/load.ts";
+import { accessFlags, accessOf, type FileAccess } from "./access.ts";
+
+const standalone = [
+  "apiVersion: kubelet.config.k8s.io/v1beta1",
+  "kind: KubeletConfiguration",
+  "authentication: {webhook: {enabled: false}}",
+  "authorization: {mode: AlwaysAllow}",
+  "",
+].join("\n");
+
+const mounts = { procRoot: "/run/denolet/proc", cgroupRoot: "/run/denolet/cgroup", sysRoot: "/run/denolet/sys" };
+const interfaces = [mounts.cgroupRoot, mounts.procRoot, mounts.sysRoot];
+const writableInterfaces = [
+  mounts.cgroupRoot,
+  `${mounts.procRoot}/self/fd`,
+  `${mounts.procRoot}/self/oom_score_adj`,
+  `${mounts.procRoot}/sys`,
+];
+const nodeFiles = ["/etc/hosts", "/etc/machine-id", "/etc/os-release", "/etc/passwd", "/usr/lib/os-release"];
+
+async function access(config: string, argv: string[] = [], notifySocket = ""): Promise<FileAccess> {
+  const host = new FakeHost({ files: { "/etc/kubernetes/kubelet.yaml": standalone + config } });
+  const all = ["--config", "/etc/kubernetes/kubelet.yaml", ...argv];
+  const { flags, config: loaded } = await loadConfig({ argv: all, host, log: silent, cwd: "/work" });
+  return accessOf({ flags, config: loaded, mounts, cwd: "/work", notifySocket });
+}
+
+// Whoever makes these lists longer says why in docs/permissions.md.
+Deno.test("audit: what may be read and written with a usual configuration is exactly this", async () => {
+  const { read, write } = await access("staticPodPath: /etc/kubernetes/manifests\nenableServer: false\n");
+  const owned = [
+    "/etc/kubernetes/manifests",
+    "/run/containerd/containerd.sock",
+    "/usr/libexec/kubernetes/kubelet-plugins/volume/exec",
+    "/var/lib/kubelet",
+    "/var/log/containers",
+    "/var/log/pods",
+  ];
+  const asked = ["/etc/kubernetes/kubelet.yaml", "/etc/resolv.conf"];
+  assert.deepEqual(write, [...owned, ...writableInterfaces].sort());
+  assert.deepEqual(read, [...owned, ...asked, ...interfaces, ...nodeFiles].sort());
+});
+
+Deno.test("every path that a configuration names may be read, and those that are the agent's written", async () => {
+  const { read, write } = await access(
+    [
+      "podLogsDir: /logs/pods",
+      "volumePluginDir: plugins",
+      "tlsCertFile: /tls/cert",
+      "tlsPrivateKeyFile: /tls/key",
+      "resolvConf: /run/resolv",
+      "containerRuntimeEndpoint: unix:///run/crio/crio.sock",
+      "imageServiceEndpoint: unix:///run/images.sock",
+      "",
+    ].join("\n"),
+    ["--root-dir", "root", "--cert-dir", "/certs", "--client-ca-file", "/tls/ca", "--lock-file", "/run/l"],
+    "/run/systemd/notify",
+  );
+  const rw = ["/logs/pods", "/etc/kubernetes/plugins", "/work/root", "/certs", "/run/l", "/run/systemd/notify"];
+  for (const path of [...rw, "/run/crio/crio.sock", "/run/images.sock"]) {
+    assert.ok(read.includes(path) && write.includes(path), path);
+  }
+  for (const path of ["/tls/cert", "/tls/key", "/tls/ca", "/run/resolv"]) {
+    assert.ok(read.includes(path) && !write.includes(path), path);
+  }
+  assert.ok(!write.includes("/var/log/containers"), "the links of the default root directory only");
+});
+
+Deno.test("without a configuration that can be used nothing may be written", async () => {
+  const host = new FakeHost({ files: { "/c": standalone } });
+  const { flags } = await loadConfig({ argv: ["--config=/c"], host, log: silent });
+  assert.deepEqual(accessOf({ flags, config: undefined, mounts, cwd: "/", notifySocket: "/n" }), {
+    read: ["/c", ...interfaces],
+    write: [],
+  });
+});
+
+Deno.test("flags: commas are doubled, an empty list gives none", () => {
+  assert.deepEqual(accessFlags({ read: ["/a,b", "/c"], write: [] }), ["--allow-read=/a,,b,/c"]);
+});
