@@ -94,7 +94,7 @@ export class PodRunner {
       });
     }
     const because = { pod: podRef(pod), ...why };
-    await Promise.all(observed.sandboxes.map(async (sandbox) => {
+    await allOf(observed.sandboxes.map(async (sandbox) => {
       try {
         await this.#o.runtime.stopPodSandbox(sandbox.id, { because, signal });
       } catch (thrown) {
@@ -105,11 +105,11 @@ export class PodRunner {
 
   /** Removes every container and sandbox of a stopped pod from the runtime. */
   async removePod(pod: BoundPod, observed: ObservedPod, why: Why, signal: AbortSignal): Promise<void> {
-    await Promise.all(
+    await allOf(
       observed.containers.map((c) => this.#removeContainer(pod, c.id, { container: c.name, ...why }, signal)),
     );
     const because = { pod: podRef(pod), ...why };
-    await Promise.all(observed.sandboxes.map(async ({ id }) => {
+    await allOf(observed.sandboxes.map(async ({ id }) => {
       try {
         await this.#o.runtime.removePodSandbox(id, { because, signal });
       } catch (thrown) {
@@ -126,7 +126,7 @@ export class PodRunner {
     signal: AbortSignal,
   ): Promise<void> {
     const regular = new Set(pod.spec.containers.map((c) => c.name));
-    await Promise.all(actions.kill.map(async ({ id, name, reason, message, probe, restarts }) => {
+    await allOf(actions.kill.map(async ({ id, name, reason, message, probe, restarts }) => {
       if (!observed.containers.some((c) => c.id === id)) return;
       await this.#o.killer.kill({
         pod,
@@ -233,4 +233,9 @@ export class PodRunner {
     }
     return { failures, started };
   }
+}
+
+/** Waits for all of them, whatever fails: a worker must not begin anew beside calls that are still under way. */
+async function allOf(work: readonly Promise<void>[]): Promise<void> {
+  for (const result of await Promise.allSettled(work)) if (result.status === "rejected") throw result.reason;
 }

@@ -102,6 +102,7 @@ function setUp(
     },
   });
   const removed: string[] = [];
+  const settled = { at: 0 };
   const runner = new PodRunner({
     runtime,
     builder,
@@ -125,7 +126,8 @@ function setUp(
     const applying = runner.apply(pod, observed, { ...nothing, ...actions }, {
       situation: { volumes: new Map(), podIPs: [], status },
       signal: new AbortController().signal,
-    }).then((result) => ({ result, error: undefined }), (error: Error) => ({ result: undefined, error }));
+    }).then((result) => ({ result, error: undefined }), (error: Error) => ({ result: undefined, error }))
+      .finally(() => settled.at = clock.now());
     await clock.advance(60_000);
     return await applying;
   };
@@ -143,6 +145,8 @@ function setUp(
     calls,
     scope,
     fail: (f: typeof fault) => fault = f,
+    /** When the last pass ended. */
+    settled,
   };
 }
 
@@ -345,4 +349,31 @@ Deno.test("an ephemeral container shares the namespaces of its target while that
   await t.apply({ createSandbox: { attempt: 0, ...why }, start: [start("ephemeral", "debug")] }, observed("running"));
   await t.apply({ createSandbox: { attempt: 1, ...why }, start: [start("ephemeral", "debug")] }, observed("exited"));
   assert.deepEqual(t.targets, ["id-a", undefined]);
+});
+
+Deno.test("a sandbox that cannot be stopped ends the pass only when the stop of the other has ended, too", async () => {
+  const t = setUp();
+  let stops = 0;
+  t.fail((call) => {
+    if (call !== "StopPodSandbox") return undefined;
+    return stops++ === 0 ? { error: new RuntimeError(call, grpcCode.Unknown, "no") } : { delayMs: 5000 };
+  });
+  const sandbox = (id: string) => ({
+    id,
+    attempt: 0,
+    ready: true,
+    createdAt: 0,
+    ips: [],
+    hostNetwork: false,
+    hasNetwork: true,
+    handler: "",
+  });
+  const { error } = await t.apply({ killPod: why }, {
+    ...unobserved(makePod(), 0),
+    sandboxes: [sandbox("s1"), sandbox("s2")],
+  });
+  assert.match(error!.message, /no/);
+  const [failed, slow] = t.runtime.calls.filter((c) => c.call === "StopPodSandbox");
+  assert.equal(failed!.endedAt, failed!.at);
+  assert.ok(t.settled.at >= slow!.endedAt!, "the pass has waited");
 });
