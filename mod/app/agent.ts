@@ -31,11 +31,11 @@ import { PodWorkers } from "../sync/pod_workers.ts";
 import { QosKeeper } from "../sync/qos_keeper.ts";
 import { RuntimeState } from "../sync/runtime_state.ts";
 import { type Admission, SyncLoop } from "../sync/sync_loop.ts";
-import type { Agent, AgentOptions } from "./agent_types.ts";
+import type { AgentOptions, ServedAgent } from "./agent_types.ts";
 import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
 
 /** Puts an agent together. Nothing runs before `run` is called. */
-export function createAgent(options: AgentOptions): Agent {
+export function createAgent(options: AgentOptions): ServedAgent {
   return new ComposedAgent(options);
 }
 
@@ -47,7 +47,7 @@ const restartResetMs = 600_000;
 /** How long to wait between two tries to reach the runtime at start (runtime-contract.md section 9). */
 const runtimeRetryMs = [100, 200, 400, 800, 1600, 3200, 5000] as const;
 
-class ComposedAgent implements Agent {
+class ComposedAgent implements ServedAgent {
   readonly #o: AgentOptions;
   readonly #scope: Scope;
   readonly #statuses: StatusManager;
@@ -273,6 +273,19 @@ class ComposedAgent implements Agent {
 
   pods(): { pod: BoundPod; status: PodStatus | undefined }[] {
     return [...this.#wanted.all()].map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
+  }
+
+  get view(): ServedAgent["view"] {
+    const pleg = this.#pleg, wanted = this.#wanted, statuses = this.#statuses;
+    return {
+      pods: () => this.pods(),
+      podByName: (namespace, name) => wanted.byFullName(`${name}_${namespace}`),
+      podByUid: (uid) => wanted.get(uid),
+      status: (uid) => statuses.get(uid),
+      observed: (uid) => pleg.get(uid),
+      refresh: (uid, signal) => pleg.refresh(uid, signal),
+      allObserved: () => pleg.all(),
+    };
   }
 
   async run(signal: AbortSignal): Promise<void> {

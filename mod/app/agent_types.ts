@@ -10,6 +10,7 @@ import type { Random } from "../base/random.ts";
 import type { EventSink } from "../kube/events.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { HealthCheck } from "../server/healthz.ts";
+import type { ServerBackend } from "../server/types.ts";
 import type { SourcesOptions } from "../sources/sources.ts";
 import type { KubeletFlags } from "./config/flags.ts";
 import type { KubeletConfig } from "./config/kubelet_config.ts";
@@ -53,4 +54,13 @@ export interface Agent {
   readonly sourcesReady: boolean;
   /** What is wrong with manifests now, by file or URL. */
   problems(): ReadonlyMap<string, string>;
+}
+
+/** An agent whose pods the node's HTTP API can show. */
+export interface ServedAgent extends Agent {
+  /** What the node's HTTP API shows of pods. */
+  readonly view: Pick<
+    ServerBackend,
+    "pods" | "podByName" | "podByUid" | "status" | "observed" | "refresh" | "allObserved"
+  >;
 }

@@ -70,5 +70,11 @@ async function start(argv: readonly string[]): Promise<number> {
     write: writeAll,
   });
   early.replay(logging.log);
-  return await run({ loaded, host, log: logging.log, print: (text) => print("stdout", text) });
+  return await run({
+    loaded,
+    host,
+    log: logging.log,
+    print: (text) => print("stdout", text),
+    setVerbosity: (level) => logging.setVerbosity(level),
+  });
 }

@@ -1,9 +1,10 @@
 import type { RuntimeService } from "../../cri/api.ts";
 import { createImageClient, createRuntimeClient } from "../../cri/grpc.ts";
+import { journaledRuntime } from "../../cri/journaled.ts";
 import { detectCgroups, type Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import { networkDialers } from "../../managers/probes/prober.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
-import { isAborted, KubeletError, messageOf } from "../base/errors.ts";
+import { asError, isAborted, KubeletError, messageOf } from "../base/errors.ts";
 import type { Host } from "../base/host.ts";
 import { Journal } from "../base/journal.ts";
 import type { Logger } from "../base/log.ts";
@@ -13,13 +14,13 @@ import { podFullName } from "../kube/pod.ts";
 import { rootPaths } from "../pod/config/paths.ts";
 import { type HealthCheck, serveHealthz } from "../server/healthz.ts";
 import { createAgent } from "./agent.ts";
-import type { Agent } from "./agent_types.ts";
 import { cgroupDriver } from "./cgroup_driver.ts";
 import { exitCodes } from "./cli/command.ts";
 import { describeUnused } from "./config/explain.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { JournalFile } from "./journal_file.ts";
 import { LogEvents } from "./log_events.ts";
+import { createNodeApi } from "./node_api.ts";
 import { nodeFacts } from "./node_facts.ts";
 import { RunOnce } from "./run_once_watch.ts";
 import { shareRoot } from "./shared_root.ts";
@@ -33,6 +34,8 @@ export interface RunOptions {
   log: Logger;
   /** Prints what run-once has to tell to standard output. */
   print: (text: string) => void;
+  /** Changes -v while the agent runs. */
+  setVerbosity: (level: number) => void;
 }
 
 /** The signals that end the agent; containers go on (features.md A30). */
@@ -134,7 +137,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const journal = new Journal({ clock, sink: journalFile.sink, limit: 2000 });
   scope.spawn("journal", (signal) => journalFile.run(signal));
   const once = config.runOnce ? new RunOnce({ print: options.print, clock }) : undefined;
-  const agent: Agent = createAgent({
+  const agent = createAgent({
     config,
     flags,
     facts,
@@ -167,7 +170,31 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
       const unhealthy = () => health.map(({ check }) => check()).find((reason) => reason !== undefined);
       scope.spawn("systemd", (signal) => keepSystemdInformed({ request, notify, unhealthy, clock, log, signal }));
     }
+    let fault: Error | undefined;
+    if (config.enableServer) {
+      const api = createNodeApi({
+        loaded,
+        agent,
+        nodeName: facts.name,
+        runtime: journaledRuntime(runtime, journal),
+        host,
+        clock,
+        log,
+        setVerbosity: options.setVerbosity,
+      });
+      scope.spawn("node API", async (signal) => {
+        try {
+          await api.run(signal);
+        } catch (thrown) {
+          if (signal.aborted) throw thrown;
+          // A node without its API is no node: the agent ends, and whoever keeps it starts it again (http.md section 1).
+          fault = asError(thrown);
+          ended.abort(fault);
+        }
+      });
+    }
     await agent.run(scope.signal);
+    if (fault) throw fault;
     return exitCodes.ok;
   }
   scope.spawn("agent", (signal) => agent.run(signal));

@@ -5,7 +5,12 @@ import type { ActedOn } from "./field_spec.ts";
  * Keep it true: at start the agent warns about each field that was set and is not in this list.
  */
 export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
+  address: true,
   allowedUnsafeSysctls: true,
+  "authentication.anonymous.enabled": true,
+  "authentication.x509.clientCAFile": true,
+  // AlwaysAllow; Webhook needs an API server.
+  "authorization.mode": "partly",
   cgroupDriver: true,
   cgroupRoot: true,
   cgroupsPerQOS: true,
@@ -15,6 +20,12 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   cpuCFSQuota: true,
   cpuCFSQuotaPeriod: true,
   "crashLoopBackOff.maxContainerRestartPeriod": true,
+  enableDebugFlagsHandler: true,
+  enableDebuggingHandlers: true,
+  // The command line is served; profiles of Go are not.
+  enableProfilingHandler: "partly",
+  enableServer: true,
+  enableSystemLogHandler: true,
   enforceNodeAllocatable: true,
   // Hard thresholds count against allocatable; nothing is evicted yet.
   evictionHard: "partly",
@@ -40,6 +51,8 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   podLogsDir: true,
   podPidsLimit: true,
   podsPerCore: true,
+  port: true,
+  readOnlyPort: true,
   registryBurst: true,
   registryPullQPS: true,
   resolvConf: true,
@@ -54,5 +67,10 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   syncFrequency: true,
   systemReserved: true,
   systemReservedCgroup: true,
+  tlsCertFile: true,
+  // Of TLS 1.2 the suites that Deno has.
+  tlsCipherSuites: "partly",
+  tlsMinVersion: true,
+  tlsPrivateKeyFile: true,
   "userNamespaces.idsPerPod": true,
 };

@@ -1,0 +1,77 @@
+import type { RuntimeService } from "../../cri/api.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Host } from "../base/host.ts";
+import type { Logger } from "../base/log.ts";
+import { containerLogsRoutes } from "../server/container_logs.ts";
+import { createServer, type KubeletServer } from "../server/server.ts";
+import { streamingRoutes } from "../server/streaming/routes.ts";
+import type { ServerBackend } from "../server/types.ts";
+import type { ServedAgent } from "./agent_types.ts";
+import { allFlags } from "./config/flags.ts";
+import { getPath, type Json } from "./config/json.ts";
+import type { LoadedConfig } from "./config/load.ts";
+import { kubernetesVersion } from "./version.ts";
+
+/** The node's HTTP API over a running agent (http.md); what else it serves is registered on it before it runs. */
+export function createNodeApi(options: {
+  loaded: LoadedConfig;
+  agent: ServedAgent;
+  nodeName: string;
+  /** Journaled: requests of clients are decisions too. */
+  runtime: RuntimeService;
+  host: Host;
+  clock: Clock;
+  log: Logger;
+  setVerbosity: (level: number) => void;
+}): KubeletServer {
+  const { loaded, agent, nodeName, runtime, host, clock, log, setVerbosity } = options;
+  const { view } = agent;
+  const flags = flagValues(loaded);
+  const backend: ServerBackend = {
+    ...view,
+    nodeName,
+    configz: () => loaded.v1beta1,
+    flagz: () => flags,
+    setVerbosity,
+    runtime,
+    host,
+    clock,
+    log,
+  };
+  const server = createServer({
+    config: loaded.config,
+    flags: loaded.flags,
+    backend,
+    version: kubernetesVersion,
+    healthChecks: () => agent.healthChecks,
+  });
+  server.register(streamingRoutes(backend));
+  server.register(containerLogsRoutes(backend));
+  return server;
+}
+
+/** Header values may be credentials. */
+const classified = new Set(["manifest-url-header"]);
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.join(",")}]`;
+  if (typeof value === "object" && value !== null) {
+    return Object.entries(value).map(([key, each]) => `${key}=${textOf(each)}`).join(",");
+  }
+  return String(value);
+}
+
+/** Every flag with the value in force: the configuration's where it stands for a field, else its own. */
+export function flagValues(loaded: Pick<LoadedConfig, "flags" | "v1beta1">): Record<string, string> {
+  const own: Readonly<Record<string, unknown>> = { ...loaded.flags };
+  const values: Record<string, string> = {};
+  for (const { name, field, initial = "", kind } of allFlags) {
+    if (kind === "version" || name === "help") continue;
+    const key = name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const value = field === undefined
+      ? own[key] ?? own[key.replace(/Ip$/, "IP")]
+      : getPath(loaded.v1beta1, field) as Json | undefined;
+    values[name] = classified.has(name) && value !== undefined ? "CLASSIFIED" : textOf(value ?? initial);
+  }
+  return values;
+}
