@@ -51,5 +51,5 @@ fi
 # The agent does little work and should stay small. V8: a small young generation, and no third compiler (Maglev is fast
 # enough; Turbofan alone takes 10 MiB). malloc: one arena for all threads, and what is free goes back to the system.
 export MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=65536 MALLOC_MMAP_THRESHOLD_=32768
-exec "$deno" run --quiet --no-prompt --v8-flags=--optimize-for-size,--max-semi-space-size=1,--no-turbofan \
+exec "$deno" run --quiet --no-prompt --v8-flags=--optimize-for-size,--max-semi-space-size=4,--no-turbofan \
   --config "$here/deno.json" -P=agent "$main" "$@"
