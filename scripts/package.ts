@@ -30,8 +30,8 @@ async function epoch(): Promise<number> {
   return Number(text.trim()) || 0;
 }
 
-/** Makes dist/kubelet and a Debian package of it; the package's path. */
-export async function makePackage(): Promise<string> {
+/** Makes dist/kubelet and a Debian package of it; the package's path. Without compression it takes a second. */
+export async function makePackage(options: { compress: boolean; into?: string }): Promise<string> {
   await makeExecutable("launcher");
   const root = await Deno.makeTempDir({ dir: dist, prefix: ".package-" });
   try {
@@ -62,9 +62,9 @@ export async function makePackage(): Promise<string> {
     for (const file of ["DEBIAN/md5sums", "DEBIAN/control", "DEBIAN/conffiles", `${doc}/copyright`]) {
       await Deno.chmod(`${root}/${file}`, 0o644);
     }
-    const path = `${dist}/denolet_${version}_${architecture}.deb`;
-    const options = ["--root-owner-group", "-Zxz", "-z1"];
-    await run(["dpkg-deb", ...options, "--build", root, path], { env: { SOURCE_DATE_EPOCH: String(time) } });
+    const path = `${options.into ?? dist}/denolet_${version}_${architecture}.deb`;
+    const flags = ["--root-owner-group", ...options.compress ? ["-Zxz", "-z1"] : ["-Znone"]];
+    await run(["dpkg-deb", ...flags, "--build", root, path], { env: { SOURCE_DATE_EPOCH: String(time) } });
     return path;
   } finally {
     await remove(root);
@@ -86,7 +86,7 @@ async function sums(root: string): Promise<string> {
 
 if (import.meta.main) {
   try {
-    const path = await makePackage();
+    const path = await makePackage({ compress: true });
     print(`${path}: ${((await Deno.stat(path)).size / 2 ** 20).toFixed(1)} MiB`);
   } catch (thrown) {
     complain(`package: ${messageOf(thrown)}`);

@@ -1,3 +1,4 @@
+import { isRefused } from "./deno_outside.ts";
 import { hostError, isMissing } from "./host_error.ts";
 
 /** A path's identity: changes when the path is replaced by another file, or goes. */
@@ -7,6 +8,8 @@ async function identity(path: string): Promise<string> {
     return `${info.dev}:${info.ino}:${info.isDirectory}`;
   } catch (thrown) {
     if (isMissing(thrown)) return "";
+    // Above what the agent may read there is a directory, but it can't be looked at.
+    if (isRefused(thrown)) return "refused";
     throw thrown;
   }
 }
@@ -26,7 +29,8 @@ async function nearest(path: string): Promise<string> {
  * Watches a path that may not exist yet and may be replaced: the path itself, and the nearest directory above it to
  * see it come. Yields once after each arming (what happened between the caller's look and the watch is covered), then
  * once for any number of changes. Reads are no changes. Ends when the signal aborts; rejects when the kernel refuses
- * a watch.
+ * a watch. Where only the path itself may be read, the directory above is not watched: a path that is not there yet is
+ * then refused, and one that is replaced is seen by its own end.
  */
 export async function* watchPath(path: string, signal: AbortSignal): AsyncIterable<void> {
   let wake = () => {};
@@ -151,6 +155,7 @@ async function arm(path: string, wake: () => void): Promise<Armed> {
       watchers.push(own);
       pumps.push(pump(own, () => true));
     }
+    if (before[0] !== "" && before[1] === "refused") return armed;
     const up = Deno.watchFs(above, { recursive: false });
     watchers.push(up);
     pumps.push(pump(up, (paths) => paths.some((p) => p === above || path === p || path.startsWith(`${p}/`))));

@@ -199,6 +199,7 @@ Deno.test("the executable", async (t) => {
 });
 
 Deno.test("the executable runs the pods of examples/pods, and nothing that it does is refused", async () => {
+  await makeExecutable("launcher");
   const cache = await Deno.makeTempDir({ prefix: "denolet-exe-cache-" });
   await Deno.chmod(cache, 0o755);
   try {
