@@ -52,9 +52,11 @@ export class VmNode {
     await this.machine.sh("for i in /host/*.tar; do ctr -n k8s.io images import $i >/dev/null; done");
   }
 
-  /** Makes containerd's runc use a driver. */
+  /** Makes containerd's runc use a driver; the node's groups of the other one, which the agent keeps, are removed. */
   async containerd(driver: Driver): Promise<void> {
     await this.machine.sh(`
+      systemctl stop kubepods.slice 2>/dev/null || [ $? = 5 ] # not loaded
+      [ ! -d /sys/fs/cgroup/kubepods ] || find /sys/fs/cgroup/kubepods -depth -type d -exec rmdir {} +
       sed -i 's/SystemdCgroup = .*/SystemdCgroup = ${driver === "systemd"}/' /etc/containerd/config.toml
       systemctl restart containerd`);
   }

@@ -25,7 +25,7 @@ function pod(name: string, container: Partial<Container>, spec: Partial<PodSpec>
 }
 
 // Emulated: a program that takes 10 ms elsewhere may take seconds.
-const patient = { periodSeconds: 3, timeoutSeconds: 60, failureThreshold: 10 };
+const patient = { periodSeconds: 10, timeoutSeconds: 60, failureThreshold: 10 };
 const amounts = { cpu: "200m", memory: "64Mi" };
 const guaranteed = pod("guaranteed", {
   resources: { requests: amounts, limits: amounts },
