@@ -82,6 +82,9 @@ function control(which: number, flags: number, body: Uint8Array): Uint8Array {
   return frame;
 }
 
+/** An empty stored block. Go's inflater gives out what came before it only when it meets one. */
+const flush = [0, 0, 0, 0xff, 0xff] as const;
+
 /**
  * Makes a client's frames. Header blocks are zlib streams, but need not be compressed: theirs are stored blocks, which
  * every inflater reads, and which need no state but whether the stream has begun.
@@ -108,7 +111,7 @@ export class SpdyWriter {
       }
     }
     const { length } = plain;
-    const stored = [0, length & 0xff, length >> 8, ~length & 0xff, (~length >> 8) & 0xff, ...plain];
+    const stored = [0, length & 0xff, length >> 8, ~length & 0xff, (~length >> 8) & 0xff, ...plain, ...flush];
     const begin = this.#begun ? [] : [0x78, 0x01];
     this.#begun = true;
     return Uint8Array.from([...begin, ...stored]);

@@ -43,7 +43,9 @@ export class FrameParser {
       at += piece.length;
       this.#left -= piece.length;
       const mask = this.#mask;
-      for (let i = 0; i < piece.length; i++) piece[i]! ^= mask[this.#maskAt++ & 3]!;
+      const turn = this.#maskAt;
+      for (let i = 0; i < piece.length; i++) piece[i]! ^= mask[(turn + i) & 3]!;
+      this.#maskAt = (turn + piece.length) & 3;
       this.#piece(piece, events);
     }
     return events;
