@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, parseAllDocuments } from "yaml";
 import type { Document, Node as YamlNode } from "yaml";
 import { type ErrorCode, KubeletError, messageOf } from "../base/errors.ts";
 
@@ -50,6 +50,7 @@ export function parseDocuments(
   if (fast) return [fast];
   const refuse = refuser(options);
   refuseDeepText(text, options);
+  refuseManyValues(text, options);
   const lines = new LineCounter();
   let documents: Document.Parsed[];
   try {
@@ -144,9 +145,13 @@ function counter(options: ParseTextOptions): (depth: number) => void {
   return (depth) => {
     if (depth > limits.depth) throw refuser(options)(`is nested more than ${limits.depth} levels deep`);
     if (++nodes > limits.nodes) {
-      throw refuser(options)(`holds more than ${limits.nodes} values, aliases expanded; make it smaller`);
+      throw refuser(options)(tooMany(limits.nodes));
     }
   };
+}
+
+function tooMany(nodes: number): string {
+  return `holds more than ${nodes} values, aliases expanded; make it smaller`;
 }
 
 /** Brackets that may stand open at once, quoted ones counted: beyond it, the YAML parser would only burn time. */
@@ -163,6 +168,22 @@ function refuseDeepText(text: string, options: ParseTextOptions): void {
   }
   if (deepest > openBrackets || /^[ ]*(?:[-?][ \t]+){100}/m.test(text)) {
     throw refuser(options)(`is nested more than ${options.limits?.depth ?? textLimits.depth} levels deep`);
+  }
+}
+
+/**
+ * Building the nodes of a text with millions of values takes the parser a minute, in which nothing else is done; the
+ * lexer gets as far as the limit in a fraction of a second. All documents count together.
+ */
+function refuseManyValues(text: string, options: ParseTextOptions): void {
+  const { nodes } = { ...textLimits, ...options.limits };
+  if (text.length < nodes) return;
+  let values = 0;
+  for (const lexeme of new Lexer().lex(text)) {
+    const first = lexeme.charCodeAt(0);
+    // 0x1f announces a plain or block scalar; the others are quoted ones and aliases
+    if (first !== 0x1f && first !== 0x22 && first !== 0x27 && first !== 0x2a) continue;
+    if (++values > nodes) throw refuser(options)(tooMany(nodes));
   }
 }
 

@@ -100,9 +100,18 @@ Deno.test("hostile texts end in one clear error", () => {
     [`${"[".repeat(150)}${"]".repeat(150)}`, /nested more than 100/],
     [`${'{"a":'.repeat(5000)}1${"}".repeat(5000)}`, /nested more than 100/],
     [`[${"1,".repeat(600_000)}1]`, /more than 500000/],
+    ["a: b\n".repeat(300_000), /more than 500000/],
+    ["- 'a'\n- \"b\"\n".repeat(300_000), /more than 500000/],
     ["{a: 1}: 2", /key/],
     ["<<: 5", /merges/],
   ];
   for (const [text, want] of cases) assert.match(refusal(() => parseText(text, options)), want);
   assert.match(refusal(() => parseText("aaaa", { ...options, limits: { bytes: 4 } })), /4 bytes long/);
+});
+
+Deno.test("a long text of few values is read: one of many lines is one value", () => {
+  const read = tree(`a: |\n${"  x: y\n".repeat(300_000)}b: 1\n`);
+  assert.ok(read instanceof Map);
+  assert.equal(String(read.get("a")).length, 5 * 300_000);
+  assert.equal(read.get("b"), 1);
 });
