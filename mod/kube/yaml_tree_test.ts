@@ -111,7 +111,7 @@ Deno.test("hostile texts end in one clear error", () => {
 
 Deno.test("a long text of few values is read: one of many lines is one value", () => {
   const read = tree(`a: |\n${"  x: y\n".repeat(300_000)}b: 1\n`);
-  assert.ok(read instanceof Map);
+  if (!(read instanceof Map)) throw new Error("no map");
   assert.equal(String(read.get("a")).length, 5 * 300_000);
   assert.equal(read.get("b"), 1);
 });
