@@ -114,7 +114,7 @@ export class SyncLoop {
       this.#lastActive = this.#o.clock.now();
       switch (event.type) {
         case "config":
-          for (const change of event.changes) this.#configure(change);
+          for (const change of this.#inOrder(event.changes)) this.#configure(change);
           this.#sourcesReady ||= event.ready;
           break;
         case "pleg":
@@ -130,6 +130,20 @@ export class SyncLoop {
           this.#housekeep();
       }
     }
+  }
+
+  /** What goes, then pods that run already, so that none of the others takes their room, then all else. */
+  #inOrder(changes: readonly PodChange[]): PodChange[] {
+    const rank = ({ op, pod }: PodChange) => op === "remove" ? 0 : op !== "add" ? 3 : this.#ranBefore(pod) ? 1 : 2;
+    return changes.toSorted((a, b) => rank(a) - rank(b));
+  }
+
+  /** True for a pod that an earlier life of the agent has admitted and started. */
+  #ranBefore(pod: BoundPod): boolean {
+    const { pleg, workers } = this.#o;
+    const uid = pod.metadata.uid;
+    const observed = pleg.get(uid);
+    return observed !== undefined && observed.sandboxes.length + observed.containers.length > 0 && !workers.has(uid);
   }
 
   #configure({ op, pod }: PodChange): void {
@@ -160,7 +174,8 @@ export class SyncLoop {
     store.set(pod);
     // A predecessor that only the runtime knows (its manifest changed while no agent ran) must go first.
     if (isStatic(pod)) this.#removePredecessors(pod);
-    const answer = this.#o.admit(pod, this.#active(uid));
+    // What runs stays: a restart of the agent is no reason to ask again whether it fits.
+    const answer: Admission = this.#ranBefore(pod) ? { admit: true } : this.#o.admit(pod, this.#active(uid));
     if (answer.admit) {
       workers.update(pod);
       return;

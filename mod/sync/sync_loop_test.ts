@@ -205,3 +205,30 @@ Deno.test("a deletion timestamp ends the pod although its source still names it"
   assert.deepEqual(t.did.slice(1), ["terminate 1", "release 1"]);
   await t.end();
 });
+
+Deno.test("a pod that runs already is not asked again whether it fits, and counts before those that do not run", async () => {
+  const asked: string[] = [];
+  const t = setUp({
+    admit: (p, active) => {
+      asked.push(`${p.metadata.uid} beside ${active.map((a) => a.metadata.uid)}`);
+      return { admit: false, reason: "OutOfcpu", message: "no room" };
+    },
+  });
+  const sandbox = {
+    id: "s",
+    attempt: 0,
+    ready: true,
+    createdAt: 0,
+    ips: [],
+    hostNetwork: false,
+    hasNetwork: true,
+    handler: "",
+  };
+  t.runtime.push({ ...observed("2"), sandboxes: [sandbox] });
+  await t.start();
+  await t.give([{ op: "add", pod: pod("1") }, { op: "add", pod: pod("2") }]);
+  assert.deepEqual(asked, ["1 beside 2"]);
+  assert.deepEqual(t.rejected.map((r) => r.slice(0, 1)), ["1"]);
+  assert.ok(t.workers.has("2"));
+  await t.end();
+});

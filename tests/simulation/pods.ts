@@ -103,14 +103,19 @@ export class PodMaker {
 
   #base(name: string, volumes: readonly Volume[], plan: Plan, port: number): Container {
     const dice = this.#dice;
-    const image = dice.weighted({ "registry.sim/app:1": 8, "registry.sim/app:2": 2, "registry.sim/slow:1": 1 });
+    const image = dice.weighted({
+      "registry.sim/app:1": 8,
+      "registry.sim/app:2": 2,
+      "registry.sim/slow:1": 1,
+      "registry.sim/none:1": 0.3,
+    });
     const mounts = volumes.filter(() => dice.chance(0.7)).map((v) => ({
       name: v.name,
       mountPath: `/mnt/${v.name}`,
       ...(v.name === "scratch" && dice.chance(0.3) ? { subPath: "below" } : {}),
     }));
     const requests = {
-      ...(dice.chance(0.3) ? { cpu: dice.pick(["10m", "100m", "250m"]) } : {}),
+      ...(dice.chance(0.3) ? { cpu: dice.pick(["10m", "100m", "250m", "1500m"]) } : {}),
       ...(dice.chance(0.3) ? { memory: dice.pick(["16Mi", "64Mi"]) } : {}),
     };
     return {

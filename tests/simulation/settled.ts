@@ -84,10 +84,11 @@ function podState(
     const problems: string[] = [];
     if (boxes.length > 0) problems.push(`is ${status.phase} but has a sandbox that is ready`);
     if (containers.some((c) => c.state === "running")) problems.push(`is ${status.phase} but runs`);
-    if (spec.restartPolicy === "Always" && spec.activeDeadlineSeconds === undefined) {
+    const forced = spec.activeDeadlineSeconds !== undefined || status.reason === "Preempting";
+    if (spec.restartPolicy === "Always" && !forced) {
       problems.push(`is ${status.phase} although it restarts always`);
     }
-    if (status.phase === "Succeeded" && spec.containers.some((c) => newest(c.name)?.exitCode !== 0)) {
+    if (status.phase === "Succeeded" && spec.containers.some((c) => (newest(c.name)?.exitCode ?? 0) !== 0)) {
       problems.push("is Succeeded but a container has failed");
     }
     return { problems, restless: false };
@@ -101,7 +102,7 @@ function podState(
     const instance = newest(container.name);
     const plan = planOfContainer(pod, container.name);
     const broken = plan?.acts.some((a) => a.startError !== undefined) ?? false;
-    if (broken || !spec.containers.every((c) => c.image?.startsWith("registry.sim"))) {
+    if (broken || container.image === "registry.sim/none:1") {
       restless = true;
       return "blocked";
     }
@@ -122,7 +123,8 @@ function podState(
   };
   for (const init of spec.initContainers ?? []) {
     if (init.restartPolicy === "Always") {
-      judge(init, true);
+      // What cannot be started holds up all that comes after it.
+      if (judge(init, true) === "blocked") return { problems, restless: true };
       continue;
     }
     const done = newest(init.name);

@@ -105,7 +105,12 @@ export class World {
       keepCalls: Infinity,
       latency: () => this.#latency,
       faults: (call) => this.#criFault(call),
-      registry: (name) => name.includes("slow") ? { ms: 4000 } : {},
+      registry: (name) =>
+        name.includes("slow")
+          ? { ms: 4000 }
+          : name.includes("none")
+          ? { error: new RuntimeError("PullImage", grpcCode.NotFound, "no such image") }
+          : {},
       programs: (config, sandbox) => {
         const plan = planOf(config.command);
         const log = `${sandbox.logDirectory}/${config.logPath}`;
