@@ -96,7 +96,12 @@ class Translation {
       let status: Uint8Array;
       try {
         runtime = await this.#connect(url);
-        await this.#openStreams(runtime);
+        try {
+          await this.#openStreams(runtime);
+        } catch (thrown) {
+          // Its connection is over, or soon is: reading finds what it still said.
+          this.#context.log.detail(4, "the runtime took not every stream", { error: messageOf(thrown) });
+        }
         reading = this.#fromClient(runtime);
         status = await this.#fromRuntime(runtime);
       } catch (thrown) {
