@@ -6,7 +6,7 @@ import type { Logger } from "../base/log.ts";
 import { authenticate, type AuthenticationOptions, type PeerCertificate } from "./authentication.ts";
 import { authorize, type Authorizer } from "./authorization.ts";
 import { bucketOf, isLongRunning, methodBucket } from "./request_metrics.ts";
-import { httpError, writeError } from "./respond.ts";
+import { httpError, send, writeError } from "./respond.ts";
 import type { Router } from "./router.ts";
 import { cleanPath, parseTarget, type Target } from "./target.ts";
 import type { RequestContext, RequestMetrics, Route, User } from "./types.ts";
@@ -74,7 +74,7 @@ export class Dispatcher {
     try {
       const context = new Context(exchange, method, target, log, auth === undefined);
       try {
-        if (!target) httpError(context, 400, "400 Bad Request", { connection: "close" });
+        if (!target) send(context, 400, "400 Bad Request", { ...plain, connection: "close" });
         else await this.#answer(context, target);
       } catch (thrown) {
         this.#failed(exchange, context, thrown);
@@ -98,7 +98,7 @@ export class Dispatcher {
   async #answer(context: Context, target: Target): Promise<void> {
     const clean = cleanPath(target.raw);
     if (clean !== target.raw) return redirect(context, clean, target.query);
-    const routed = this.#o.router.find(context.method, target.path);
+    const routed = this.#o.router.find(context.method, target);
     if (routed.kind === "unknown") return httpError(context, 404, "404 page not found");
     if (routed.kind === "redirect") return redirect(context, `${target.raw}/`, target.query);
     if (!await this.#admit(context)) return;
@@ -133,9 +133,17 @@ export class Dispatcher {
   }
 }
 
+const plain = { "content-type": "text/plain; charset=utf-8" };
+
 function redirect(context: Context, path: string, query: string): void {
-  context.response.setHeader("location", query === "" ? path : `${path}?${query}`);
-  httpError(context, 307, "Temporary Redirect");
+  const location = query === "" ? path : `${path}?${query}`;
+  const { method } = context;
+  if (method !== "GET" && method !== "HEAD") return send(context, 307, "", { location });
+  const href = location.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+  send(context, 307, `<a href="${href}">Temporary Redirect</a>.\n\n`, {
+    location,
+    "content-type": "text/html; charset=utf-8",
+  });
 }
 
 /** A request, its answer, and the connection below them. */

@@ -6,8 +6,8 @@ export type Routed =
   | { readonly kind: "route"; readonly route: Route; readonly params: Record<string, string> }
   /** Answered after authentication: the path is known, but not with this method or not this far. */
   | { readonly kind: "refused"; readonly status: 404 | 405; readonly text: string; readonly allow?: string }
-  /** Sent to a clean path, before authentication. */
-  | { readonly kind: "redirect"; readonly path: string }
+  /** Sent to the same path with a slash at its end, before authentication. */
+  | { readonly kind: "redirect" }
   /** Nothing of the server is there; said before authentication. */
   | { readonly kind: "unknown" };
 
@@ -79,12 +79,14 @@ export class Router {
     return [...new Set([...this.#exact.keys(), ...this.#subtrees.keys()])].sort();
   }
 
-  /** @param path decoded and clean */
-  find(method: string, path: string): Routed {
-    const found = this.#exact.get(path) ?? this.#subtree(path);
-    if (found === undefined) {
-      return this.#subtrees.has(`${path}/`) ? { kind: "redirect", path: `${path}/` } : { kind: "unknown" };
-    }
+  /**
+   * Handlers are found by the path in which an encoded slash stays one; the routes of a group by the decoded path, so
+   * that such a slash separates segments there. Both have the same beginning up to the group's root.
+   */
+  find(method: string, target: { readonly path: string; readonly segmented: string }): Routed {
+    const { path, segmented } = target;
+    const found = this.#exact.get(segmented) ?? this.#subtree(segmented);
+    if (found === undefined) return { kind: this.#subtrees.has(`${segmented}/`) ? "redirect" : "unknown" };
     if ("handler" in found) return { kind: "route", route: found, params: {} };
     const segments = split(path);
     const allowed = new Set<string>();

@@ -4,6 +4,8 @@ export interface Target {
   readonly raw: string;
   /** The path, percent-decoded; bytes that are not UTF-8 become U+FFFD. */
   readonly path: string;
+  /** The path, each segment decoded by itself: a slash that was encoded stays so. Handlers are found by it. */
+  readonly segmented: string;
   /** The query without its question mark. */
   readonly query: string;
 }
@@ -36,8 +38,11 @@ export function parseTarget(target: string): Target | undefined {
   const mark = rest.indexOf("?");
   const raw = mark < 0 ? rest : rest.slice(0, mark);
   const path = percentDecode(raw);
-  if (path === undefined || path.includes("\0")) return undefined;
-  return { raw, path, query: mark < 0 ? "" : rest.slice(mark + 1) };
+  if (path === undefined) return undefined;
+  const segmented = raw.includes("%")
+    ? raw.split("/").map((each) => (percentDecode(each) ?? each).replaceAll("/", "%2F")).join("/")
+    : raw;
+  return { raw, path, segmented, query: mark < 0 ? "" : rest.slice(mark + 1) };
 }
 
 /** The path without `.`, `..` and empty segments; a `/` at its end is kept. */
@@ -48,5 +53,5 @@ export function cleanPath(raw: string): string {
     else if (segment !== "" && segment !== ".") segments.push(segment);
   }
   const clean = `/${segments.join("/")}`;
-  return clean !== "/" && /\/\.{0,2}$/.test(raw) && raw.endsWith("/") ? `${clean}/` : clean;
+  return clean !== "/" && raw.endsWith("/") ? `${clean}/` : clean;
 }

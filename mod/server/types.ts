@@ -63,8 +63,8 @@ export interface Route {
    */
   readonly methods: readonly string[] | "*";
   /**
-   * The path: literal segments, `{name}` for one non-empty segment, `{name:*}` as the last segment for all the rest,
-   * with slashes. A `/` at the end of the request's path is tolerated.
+   * The path: literal segments, `{name}` for one segment (empty only where a client encodes slashes), `{name:*}` as the
+   * last segment for all the rest, with slashes. A `/` at the end of the request's path is tolerated.
    */
   readonly path: string;
   readonly handler: Handler;

@@ -1,4 +1,5 @@
 import assert from "@assert";
+import tls from "node:tls";
 import { makeAuthority } from "../../mod/server/testing.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
 import { freePort } from "../../scripts/node/agent_node.ts";
@@ -84,6 +85,23 @@ for (const version of versions) {
             await curl(...as, "-X", "POST", `${api}/checkpoint/${path}`),
             /^(200\n\{"items":\["|500\ncheckpointing of default\/web-.*\/main failed \()/,
           );
+        });
+        await t.step("a command over WebSocket, and a wish for one without it", async () => {
+          const { promise, resolve, reject } = Promise.withResolvers<string>();
+          const socket = tls.connect({ host: "127.0.0.1", port, rejectUnauthorized: false, ...ann });
+          let text = "";
+          socket.on("data", (data) => text += data);
+          socket.on("error", reject);
+          socket.on("close", () => resolve(text));
+          socket.write(
+            `GET /exec/${path}?command=echo&command=from-exec&output=1&error=1 HTTP/1.1\r\nHost: a\r\n` +
+              "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +
+              "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n",
+          );
+          const answer = await promise;
+          assert.match(answer, /^HTTP\/1\.1 101 /);
+          assert.match(answer, /from-exec\n[^]*"status":"Success"/);
+          assert.match(await curl(...as, `${api}/exec/${path}?command=true&output=1`), /^[45]00\n.*pgrade/);
         });
         await t.step("the read-only port has the public half", async () => {
           const open = `http://127.0.0.1:${readOnlyPort}`;

@@ -70,35 +70,42 @@ export async function serveFile(context: RequestContext, roots: readonly string[
     if (segment === "..") segments.pop();
     else if (segment !== "" && segment !== ".") segments.push(segment);
   }
-  const { method } = context;
+  if (path.includes("\0")) return httpError(context, 404, "404 page not found");
   if (segments.at(-1) === "index.html" && !path.endsWith("/")) return moved(context, "./");
   try {
+    const allowed = (await Promise.all(roots.map(realPath))).filter((root) => root !== undefined);
     const real = await Deno.realPath([roots[0] ?? "/", ...segments].join("/"));
-    const allowed = await Promise.all(roots.map(realPath));
-    if (!allowed.some((root) => root !== undefined && isBelow(real, root))) {
-      return httpError(context, 403, "403 Forbidden");
-    }
+    if (!allowed.some((root) => isBelow(real, root))) return httpError(context, 403, "403 Forbidden");
     const info = await Deno.stat(real);
     const slash = path === "" || path.endsWith("/");
     if (info.isDirectory) {
       const last = segments.at(-1);
       if (!slash && last !== undefined) return moved(context, `${encodeURIComponent(last)}/`);
+      const index = await realPath(`${real}/index.html`);
+      const page = index !== undefined && allowed.some((root) => isBelow(index, root)) ? index : undefined;
+      if (page !== undefined && (await Deno.stat(page)).isFile) return await openAndSend(context, page);
       return await sendDirectory(context, real, info.mtime);
     }
     if (slash && segments.length > 0) return moved(context, `../${encodeURIComponent(segments.at(-1) ?? "")}`);
-    // Pipes, sockets and devices have no content to serve, and opening one could block.
-    if (!info.isFile) return httpError(context, 403, "403 Forbidden");
-    using file = await Deno.open(real);
-    const opened = await file.stat();
-    // What was opened is what was judged: the path may have been changed in between.
-    if (opened.ino !== info.ino || opened.dev !== info.dev || await Deno.realPath(real) !== real) {
-      return httpError(context, 404, "404 page not found");
-    }
-    await sendFile(context, file, { name: real, size: opened.size, mtime: opened.mtime, head: method === "HEAD" });
+    await openAndSend(context, real);
   } catch (thrown) {
     if (context.response.headersSent) throw thrown;
     refuse(context, thrown);
   }
+}
+
+/** Sends the file at a path without links. */
+async function openAndSend(context: RequestContext, real: string): Promise<void> {
+  const info = await Deno.stat(real);
+  // Pipes, sockets and devices have no content to serve, and opening one could block.
+  if (!info.isFile) return httpError(context, 403, "403 Forbidden");
+  using file = await Deno.open(real);
+  const opened = await file.stat();
+  // What was opened is what was judged: the path may have been changed in between.
+  if (opened.ino !== info.ino || opened.dev !== info.dev || await Deno.realPath(real) !== real) {
+    return httpError(context, 404, "404 page not found");
+  }
+  await sendFile(context, file, { name: real, size: opened.size, mtime: opened.mtime });
 }
 
 function moved(context: RequestContext, location: string): void {
@@ -131,7 +138,7 @@ async function sendDirectory(context: RequestContext, path: string, mtime: Date 
 async function sendFile(
   context: RequestContext,
   file: Deno.FsFile,
-  { name, size, mtime, head }: { name: string; size: number; mtime: Date | null; head: boolean },
+  { name, size, mtime }: { name: string; size: number; mtime: Date | null },
 ): Promise<void> {
   const { response, request, signal } = context;
   const headers: Record<string, string> = { "accept-ranges": "bytes" };
@@ -154,7 +161,6 @@ async function sendFile(
   if (range) headers["content-range"] = `bytes ${start}-${start + length - 1}/${size}`;
   headers["content-length"] = String(length);
   response.writeHead(range ? 206 : 200, headers);
-  if (head) return void response.end();
   await file.seek(start, Deno.SeekMode.Start);
   for (let left = length; left > 0 && !signal.aborted;) {
     const got = await file.read(buffer.subarray(0, Math.min(left, chunkSize)));

@@ -18,6 +18,9 @@ Deno.test("/logs/ serves files and directories below /var/log, and nothing else"
   await using _ = server;
   await Deno.writeTextFile(`${root}/a.log`, "0123456789");
   await Deno.writeTextFile(`${root}/sub dir/<x>`, "x");
+  await Deno.mkdir(`${root}/index`);
+  await Deno.writeTextFile(`${root}/index/index.html`, "<p>");
+  await Deno.symlink("../../secret", `${root}/sub dir/index.html`);
   await Deno.writeTextFile(`${top}/secret`, "secret");
   await Deno.writeTextFile(`${pods}/0.log`, "pod");
   await Deno.symlink(`${top}/secret`, `${root}/stolen`);
@@ -31,12 +34,13 @@ Deno.test("/logs/ serves files and directories below /var/log, and nothing else"
     [
       "/logs/",
       200,
-      page + ["a.log", "c.log", "loop", "out", "pipe", "stolen"].map((n) => `<a href="${n}">${n}</a>\n`).join("") +
+      page +
+      ["a.log", "c.log", "index/", "loop", "out", "pipe", "stolen"].map((n) => `<a href="${n}">${n}</a>\n`).join("") +
       '<a href="sub%20dir/">sub dir/</a>\n</pre>\n',
     ],
-    ["/logs", 307, "Temporary Redirect\n", "/logs/"],
+    ["/logs", 307, '<a href="/logs/">Temporary Redirect</a>.\n\n', "/logs/"],
     ["/logs/sub%20dir", 301, "", "sub%20dir/"],
-    ["/logs/sub%20dir/", 200, `${page}<a href="%3Cx%3E">&lt;x&gt;</a>\n</pre>\n`],
+    ["/logs/sub%20dir/", 200, `${page}<a href="%3Cx%3E">&lt;x&gt;</a>\n<a href="index.html">index.html</a>\n</pre>\n`],
     ["/logs/sub%20dir/%3Cx%3E", 200, "x"],
     ["/logs/a.log/", 301, "", "../a.log"],
     ["/logs/missing", 404, "404 page not found\n"],
@@ -49,7 +53,10 @@ Deno.test("/logs/ serves files and directories below /var/log, and nothing else"
     ["/logs/%2e%2e/secret", 404, "404 page not found\n"],
     ["/logs/..%2fsecret", 404, "404 page not found\n"],
     ["/logs/sub%20dir/%2e%2e/a.log", 200, "0123456789"],
-    ["/logs/../secret", 307, "Temporary Redirect\n", "/secret"],
+    ["/logs/../secret", 307, '<a href="/secret">Temporary Redirect</a>.\n\n', "/secret"],
+    ["/logs/index/", 200, "<p>"],
+    ["/logs/index/index.html", 301, "", "./"],
+    ["/logs/a.log%00", 404, "404 page not found\n"],
     [`/logs/${"x".repeat(5000)}`, 500, "500 Internal Server Error\n"],
     ["/logs/?query=kubelet", 501, "node log query is not available yet; read a file below /logs/\n"],
   ];
