@@ -53,7 +53,8 @@ export async function privateMounts(): Promise<PrivateMounts> {
     cgroup: Deno.env.get("DENOLET_CGROUP"),
     sys: Deno.env.get("DENOLET_SYS"),
   };
-  const own = Deno.uid() === 0 && !seesProc();
+  const told = Object.values(given).every((path) => path !== undefined);
+  const own = !told && Deno.uid() === 0 && !seesProc();
   const runDir = Deno.env.get("DENOLET_RUN") ?? defaultRunDir;
   if (own && !runDir.startsWith("/")) throw new KubeletError("BadConfig", `DENOLET_RUN: ${runDir} is not absolute`);
   const wanted = own ? binds.filter(({ name }) => given[name] === undefined) : [];

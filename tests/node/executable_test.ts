@@ -1,7 +1,7 @@
 import assert from "@assert";
 import { makeExecutable } from "../../scripts/compile.ts";
 import { attempt, run } from "../../scripts/lib/command.ts";
-import { namesIn, remove, repository } from "../../scripts/lib/files.ts";
+import { exists, namesIn, remove, repository } from "../../scripts/lib/files.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
 import { agentConfig } from "../../scripts/node/agent_node.ts";
 import { unmountBelow } from "../../scripts/node/mounts.ts";
@@ -31,6 +31,22 @@ async function within(test: (place: Place) => Promise<void>): Promise<void> {
 
 /** The directories that were unpacked into a cache, and whatever else is in it. */
 const unpacked = (cache: string) => namesIn(cache);
+
+/** Stands for an operation that asks for all paths at once. */
+const everything = "everything";
+
+/** What the run-time's audit has of paths that the flags do not cover. */
+function triedOutside(audited: string, flags: string): { read: string[]; write: string[] } {
+  const lines = audited.trim().split("\n");
+  const records = lines.map((line): { permission: string; value: string | null } => JSON.parse(line));
+  const outside = (kind: string) => {
+    const allowed = new RegExp(`^--allow-${kind}=(.*)$`, "m").exec(flags)?.[1]?.split(",") ?? [];
+    const covered = (path: string) => allowed.some((one) => path === one || path.startsWith(`${one}/`));
+    const paths = records.filter(({ permission }) => permission === kind).map(({ value }) => value ?? everything);
+    return [...new Set(paths.filter((path) => !covered(path)))].sort();
+  };
+  return { read: outside("read"), write: outside("write") };
+}
 
 Deno.test("the executable", async (t) => {
   // `deno compile` has no cache and no plan: what is tested here is the launcher
@@ -205,20 +221,35 @@ Deno.test("the executable runs the pods of examples/pods, and nothing that it do
   try {
     const audit = `${cache}/audit.jsonl`;
     const env = { DENOLET_CACHE: `${cache}/c`, DENO_AUDIT_PERMISSIONS: audit };
-    await withNode({ name: "t-exe", program, env, manifests: examples, flags: ["--v=4"] }, async ({ agent }) => {
-      const count = (await namesIn(examples)).length;
-      await agent.until("the pods to be ready or done", (pods) =>
-        pods.length >= count &&
-        pods.every((one) => one.ready || one.containers.some(({ state }) => state === "exited")), 120_000);
+    await Deno.mkdir(`${cache}/manifests`);
+    for (const name of await namesIn(examples)) {
+      // host paths that are not there yet
+      const text = (await Deno.readTextFile(`${examples}/${name}`)).replaceAll("/tmp/denolet-example", `${cache}/made`);
+      await Deno.writeTextFile(`${cache}/manifests/${name}`, text);
+    }
+    const options = { name: "t-exe", program, env, manifests: `${cache}/manifests`, flags: ["--v=4"], start: false };
+    await withNode(options, async ({ agent }) => {
+      agent.start(["--runonce"]);
+      assert.equal(await agent.exited(), 0, "every example became ready, or did what it is meant to do");
+      const audited = await Deno.readTextFile(audit); // each start begins the file anew
+      agent.start();
+      await agent.healthy();
       assert.ok(await agent.drain());
       const log = await Deno.readTextFile(agent.paths.log);
-      const refused = log.split("\n").filter((line) =>
-        /NotCapable|Requires \w+ access|started without that right/.test(line)
-      );
-      assert.deepEqual(refused, []);
-      const used = (await Deno.readTextFile(audit)).trim().split("\n").map((line) => JSON.parse(line));
-      const programs = new Set(used.filter(({ permission }) => permission === "run").map(({ value }) => value));
-      assert.ok(programs.has("/usr/bin/mkdir") && programs.has("/usr/bin/touch"), "hostPath volumes of the examples");
+      const refused = /NotCapable|Requires \w+ access|started without that right/;
+      assert.deepEqual(log.split("\n").filter((line) => refused.test(line)), []);
+      assert.ok(await exists(`${cache}/made/date`) && await exists(`${cache}/made-file`));
+      const asked = ["--config", agent.paths.config, "--root-dir", agent.paths.kubelet];
+      const may = await run([program, "--denolet-permissions", ...asked], {
+        env: { DENOLET_CACHE: `${cache}/c`, DENOLET_RUN: agent.paths.run },
+      });
+      const tried = triedOutside(audited, may);
+      // Looked at first as any path is, and then, since that is refused, only for what it is (docs/permissions.md).
+      const volumes = [`${cache}/made`, `${cache}/made-file`, "/dev/null", "/usr/share"];
+      const aboveManifests = agent.paths.root;
+      // making a link asks for everything, first to write, and is then done by a program
+      assert.deepEqual(tried.read, [aboveManifests, ...volumes].sort());
+      assert.deepEqual(tried.write, [`${cache}/made`, `${cache}/made-file`, everything].sort());
     });
   } finally {
     await remove(cache);
