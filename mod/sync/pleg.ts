@@ -65,6 +65,8 @@ export class Pleg {
   /** The looks by which the pictures were taken, by UID; a pod that is gone keeps its last for one relist. */
   readonly #taken = new Map<string, number>();
   #seq = 0;
+  /** Pods that are listed, but of which there has never been a picture. */
+  readonly #unread = new Map<string, ObservedPod>();
   /** Pods whose picture is being completed by a relist. */
   readonly #reading = new Set<string>();
 
@@ -82,9 +84,10 @@ export class Pleg {
     return this.#pods.get(uid);
   }
 
-  /** Every pod that the runtime knows of. */
-  all(): Iterable<ObservedPod> {
-    return this.#pods.values();
+  /** Every pod that the runtime knows of; one whose state could never be read is there by its names alone. */
+  *all(): Iterable<ObservedPod> {
+    yield* this.#pods.values();
+    yield* this.#unread.values();
   }
 
   /** Relists each period until the signal aborts; failures are told through onRuntime and do not end it. */
@@ -137,6 +140,7 @@ export class Pleg {
       this.#tell(false, messageOf(thrown));
       return false;
     }
+    for (const uid of this.#unread.keys()) if (!pods.has(uid)) this.#unread.delete(uid);
     const reads: Promise<boolean>[] = [];
     for (const uid of new Set([...pods.keys(), ...this.#pods.keys()])) {
       // A picture taken by a look that began after this relist is newer than the list.
@@ -161,6 +165,9 @@ export class Pleg {
       await this.#take(uid, listed, began, signal);
       return true;
     } catch (thrown) {
+      if (listed && !this.#pods.has(uid)) {
+        this.#unread.set(uid, { ...listed.owner, sandboxes: [], containers: [], readAt: began.at });
+      }
       // The next relist sees the same difference and tries again.
       if (!signal.aborted) {
         this.#options.log.warn("a pod's state could not be read from the runtime; trying again", {
@@ -224,6 +231,7 @@ export class Pleg {
     // While the statuses were read, somebody else may have taken a newer picture.
     if ((this.#taken.get(uid) ?? 0) > began.seq) return this.#pods.get(uid);
     this.#taken.set(uid, began.seq);
+    this.#unread.delete(uid);
     const last = this.#pods.get(uid);
     if (observed) this.#pods.set(uid, observed);
     else this.#pods.delete(uid);

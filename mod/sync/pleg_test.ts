@@ -211,7 +211,10 @@ Deno.test("a whole relist is not whole when a pod's state could not be read", as
   assert.equal(await run(clock, pleg.relist(signal, true)), false);
   assert.equal(pleg.get("1"), undefined);
   assert.ok(pleg.get("2"));
+  const known = () => [...pleg.all()].map((p) => `${p.name} ${p.containers.length}`).sort();
+  assert.deepEqual(known(), ["p1 0", "p2 1"], "it is known by its names");
   setFault(() => undefined);
   assert.equal(await run(clock, pleg.relist(signal, true)), true);
   assert.ok(pleg.get("1"));
+  assert.deepEqual(known(), ["p1 1", "p2 1"]);
 });

@@ -142,8 +142,9 @@ export class SyncLoop {
   #ranBefore(pod: BoundPod): boolean {
     const { pleg, workers } = this.#o;
     const uid = pod.metadata.uid;
-    const observed = pleg.get(uid);
-    return observed !== undefined && observed.sandboxes.length + observed.containers.length > 0 && !workers.has(uid);
+    if (workers.has(uid)) return false;
+    for (const observed of pleg.all()) if (observed.uid === uid) return true;
+    return false;
   }
 
   #configure({ op, pod }: PodChange): void {
