@@ -1,11 +1,10 @@
 #!/bin/sh
 # Starts the agent with the kubelet's flags: scripts/agent.sh FLAGS...   (deno task agent FLAGS...)
 #
-# Deno refuses /proc and /sys under any but a complete permission set, by path. So they are bound to a directory of ours
-# first (needs root; idempotent; slaves of the host's mounts, so that nothing done here reaches those), and the agent is
-# told where: DENOLET_PROC and DENOLET_CGROUP. What it may do then is the permission set "agent" in deno.json: reading
-# and writing are not narrowed to directories yet, because hostPath volumes lie anywhere and making symlinks needs both
-# unscoped; network is open for probes of any pod; programs, environment, system facts and FFI are named one by one.
+# The agent binds /proc, /sys and the control groups below DENOLET_RUN by itself (mod/app/private_mounts.ts). What it may
+# do is the permission set "agent" in deno.json: reading and writing are not narrowed to directories this way, as they
+# are in dist/kubelet (docs/permissions.md); network is open for probes of any pod; programs, environment and system
+# facts are named one by one.
 #
 # DENOLET_RUN   where to bind them (default /run/denolet); two agents may share it
 # DENOLET_DENO  the deno to run (default: the one in PATH)
@@ -20,23 +19,11 @@ deno=${DENOLET_DENO:-}
   exit 1
 }
 
-bind() { # option, source, target
-  mountpoint -q "$3" && return
-  mkdir -p "$3"
-  mount "$1" --make-rslave "$2" "$3"
-}
 if [ "$(id -u)" = 0 ]; then
   mkdir -p "$run"
-  # two agents that start at once must not bind twice
-  exec 9>"$run/.lock"
-  flock 9
-  bind --bind /proc "$run/proc"
-  bind --rbind /sys/fs/cgroup "$run/cgroup"
   # the process must be called kubelet: the kernel takes the name from the file's
   [ "$(readlink "$run/kubelet" || true)" = "$deno" ] || ln -sfn "$deno" "$run/kubelet"
   deno=$run/kubelet
-  exec 9>&-
-  export DENOLET_PROC="$run/proc" DENOLET_CGROUP="$run/cgroup"
 fi
 # One file instead of some 500 modules takes 12 MiB less and starts sooner: "deno task bundle" makes it. It is used only
 # while no source is newer.
