@@ -64,8 +64,8 @@ export async function makeSelfSigned(hostname: string, now: number): Promise<{ c
 }
 
 /**
- * The paths of `<certDir>/kubelet.crt` and `kubelet.key`; both are made when neither is there (runtime-contract.md
- * section 22). Rejects with BadConfig when only one of them is.
+ * The paths of `<certDir>/kubelet.crt` and `kubelet.key`; both are made when the key is not there
+ * (runtime-contract.md section 22). Rejects with BadConfig when only the key is: it may be the operator's.
  */
 export async function selfSignedFiles(options: {
   certDir: string;
@@ -78,18 +78,19 @@ export async function selfSignedFiles(options: {
   const certFile = `${certDir}/kubelet.crt`, keyFile = `${certDir}/kubelet.key`;
   const [cert, key] = [await host.stat(certFile), await host.stat(keyFile)];
   if (cert && key) return { certFile, keyFile };
-  if (cert || key) {
+  if (key) {
     throw new KubeletError(
       "BadConfig",
-      `${certFile} and ${keyFile} must be there as a pair, but ${cert ? keyFile : certFile} is missing; ` +
-        `put it back, or remove the other one to have a new pair made`,
+      `${certFile} and ${keyFile} must be there as a pair, but ${certFile} is missing; ` +
+        `put it back, or remove ${keyFile} to have a new pair made`,
     );
   }
+  if (cert) log.warn("the key of the serving certificate is missing; a new pair is made", { certFile, keyFile });
   const made = await makeSelfSigned(hostname, now);
   await host.mkdir(certDir, { mode: 0o755 });
-  // The certificate last: what is interrupted between the two leaves a key alone, which the next start would refuse.
-  await host.write(keyFile, made.key, { mode: 0o600, atomic: true });
+  // The key last: an end between the two leaves a certificate that is of no use, and is made anew at the next start.
   await host.write(certFile, made.cert, { mode: 0o644, atomic: true });
+  await host.write(keyFile, made.key, { mode: 0o600, atomic: true });
   log.info("made a self-signed serving certificate", { certFile, hostname });
   return { certFile, keyFile };
 }

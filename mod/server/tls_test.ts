@@ -1,5 +1,5 @@
 import assert from "@assert";
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import https from "node:https";
 import tls from "node:tls";
 import { FakeClock } from "../base/fake_clock.ts";
@@ -300,6 +300,13 @@ Deno.test("a self-signed certificate is made for the host, kept, and used again"
     assert.equal(((await Deno.stat(keyFile)).mode ?? 0) & 0o777, 0o600);
     await selfSignedFiles(options);
     assert.equal(await Deno.readTextFile(certFile), text);
+    await Deno.remove(keyFile);
+    await selfSignedFiles(options);
+    assert.ok(
+      new X509Certificate(await Deno.readTextFile(certFile)).checkPrivateKey(
+        createPrivateKey(await Deno.readTextFile(keyFile)),
+      ),
+    );
     await Deno.remove(certFile);
     await assert.rejects(selfSignedFiles(options), /kubelet\.crt is missing/);
   } finally {
