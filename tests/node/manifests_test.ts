@@ -1,5 +1,7 @@
 import assert from "@assert";
+import { exists } from "../../scripts/lib/files.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
+import { freePort } from "../../scripts/node/agent_node.ts";
 import { versions } from "./harness.ts";
 import { box, type Observer, patience, pod, shell, withObserver } from "./support.ts";
 
@@ -115,6 +117,89 @@ for (const version of versions) {
         }
         await looked(seen, "mark-5");
         assert.ok(!(await seen.records()).some((one) => String(one.path ?? "").includes(".hidden")));
+      });
+
+      await t.step("hostile manifests are refused with the field's name, and make nothing anywhere", async () => {
+        const kept = await life(seen, "keep");
+        const since = (await seen.records()).length;
+        const good = () => pod("hostile", { containers: [box("main")] });
+        const nested = (deep: number) => "[".repeat(deep) + "]".repeat(deep);
+        const cases: Record<string, [string | object, RegExp]> = {
+          uid: [pod("hostile", { containers: [box("main")] }, { uid: "../../../../tmp/denolet-hostile" }), /uid/],
+          name: [pod("../up", { containers: [box("main")] }), /metadata\.name/],
+          namespace: [pod("hostile", { containers: [box("main")] }, { namespace: "a/b" }), /metadata\.namespace/],
+          container: [pod("hostile", { containers: [box("../up")] }), /spec\.containers\[0\]\.name/],
+          volume: [
+            pod("hostile", { containers: [box("main")], volumes: [{ name: "../up", emptyDir: {} }] }),
+            /volumes\[0\]/,
+          ],
+          secret: [
+            pod("hostile", { containers: [box("main")], volumes: [{ name: "v", secret: { secretName: "s" } }] }),
+            /secret/i,
+          ],
+          negative: [
+            pod("hostile", { terminationGracePeriodSeconds: -5, containers: [box("main")] }),
+            /terminationGracePeriodSeconds/,
+          ],
+          // JSON's 1e999 is infinite
+          number: [
+            JSON.stringify(good()).replace(
+              '"terminationGracePeriodSeconds":1',
+              '"terminationGracePeriodSeconds":1e999',
+            ),
+            /terminationGracePeriodSeconds/,
+          ],
+          deep: [`apiVersion: v1\nkind: Pod\nmetadata: {name: hostile}\nspec: ${nested(50_000)}`, /./],
+          bomb: [
+            "a: &a [x,x,x,x,x,x,x,x,x]\n" +
+            [..."bcdefghij"].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${"abcdefghij"[i]}`).join(",")}]`).join(
+              "\n",
+            ),
+            /./,
+          ],
+          kind: [{ ...good(), kind: "Deployment" }, /Deployment/],
+          key: [
+            JSON.stringify(good()).replace('"metadata":{', '"metadata":{"annotations":{"__proto__":"x"},'),
+            /__proto__/,
+          ],
+        };
+        for (const [file, [text]] of Object.entries(cases)) await agent.putManifest(`x-${file}.yaml`, text);
+        for (const [file, [, why]] of Object.entries(cases)) {
+          const path = `${agent.paths.manifests}/x-${file}.yaml`;
+          const said = await seen.logged(`a problem of ${file}`, (one) => one.path === path && !!one.problem, since);
+          assert.match(String(said.problem), why, file);
+        }
+        // words that mean something to JavaScript are words like others
+        const env = [["__proto__", "p"], ["B", "$(__proto__)$(constructor)"]].map(([name = "", value = ""]) => ({
+          name,
+          value,
+        }));
+        const annotations = { constructor: "c", toString: "t" };
+        await agent.putManifest("odd.yaml", pod("odd", { containers: [box("main", { env })] }, { annotations }));
+        await seen.ready("odd");
+        const [sandbox] = await seen.sandboxes("odd");
+        const { constructor, toString } = sandbox?.annotations ?? {};
+        assert.deepEqual([constructor, toString], ["c", "t"]);
+        assert.equal(await seen.out("odd", 'env | grep -E "^(__proto__|B)=" | sort'), "B=p$(constructor)\n__proto__=p");
+        await looked(seen, "mark-7");
+        assert.equal((await seen.sandboxes("hostile")).length, 0);
+        assert.equal(await exists("/tmp/denolet-hostile"), false);
+        assert.deepEqual(await life(seen, "keep"), kept);
+        for (const file of Object.keys(cases)) await agent.removeManifest(`x-${file}.yaml`);
+        await agent.removeManifest("odd.yaml");
+      });
+
+      await t.step("two pods that want one host port: the first has it, the second is refused", async () => {
+        const hostPort = freePort();
+        const wanting = (name: string) =>
+          pod(name, { containers: [box("main", { ports: [{ containerPort: 1, hostPort }] })] });
+        await agent.putManifest("port-1.yaml", wanting("port-1"));
+        await seen.ready("port-1");
+        await agent.putManifest("port-2.yaml", wanting("port-2"));
+        const status = await seen.phase("port-2", "Failed");
+        assert.equal(status.reason, "NodePorts");
+        await agent.removeManifest("port-1.yaml");
+        await agent.removeManifest("port-2.yaml");
       });
 
       await t.step("two manifests of one pod name: the first runs, the second when the first has gone", async () => {

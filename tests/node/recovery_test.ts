@@ -1,6 +1,6 @@
 import assert from "@assert";
 import { ContainerState, PodSandboxState, RuntimeService } from "../../cri/gen/runtime_pb.ts";
-import { remove, unlessMissing } from "../../scripts/lib/files.ts";
+import { namesIn, remove, unlessMissing } from "../../scripts/lib/files.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
 import { signal } from "../../scripts/node/processes.ts";
 import { versions } from "./harness.ts";
@@ -192,7 +192,9 @@ for (const version of versions) {
         await seen.gone("slow", uid);
       });
 
-      await t.step("two dozen pods at once come and go", async () => {
+      await t.step("two dozen pods at once come and go, and no open file of the agent stays for them", async () => {
+        const openFiles = async () => (await namesIn(`/proc/${agent.pid}/fd`)).length;
+        const before = await openFiles();
         const names = Array.from({ length: 24 }, (_, i) => `many-${i}`);
         for (const name of names) {
           await agent.putManifest(
@@ -211,6 +213,9 @@ for (const version of versions) {
         for (const name of names) {
           await waitFor(`${name} to go`, async () => (await seen.sandboxes(name)).length === 0, { within: patience });
         }
+        await waitFor("the open files to be as many as before", async () => await openFiles() <= before + 3, {
+          within: patience,
+        });
       });
 
       await t.step("at the end nothing is left", async () => {

@@ -6,7 +6,9 @@ import { exists, namesIn, repository, unlessMissing } from "../../scripts/lib/fi
 import { waitFor } from "../../scripts/lib/wait.ts";
 import { BareCri } from "../../scripts/node/bare_cri.ts";
 import { cgroupRoots } from "../../scripts/node/cgroups.ts";
+import { pathsOf } from "../../scripts/node/containerd_config.ts";
 import { mountsBelow } from "../../scripts/node/mounts.ts";
+import { processes } from "../../scripts/node/processes.ts";
 import type { NodeOptions, TestNode } from "./harness.ts";
 import { withNode } from "./harness.ts";
 
@@ -259,6 +261,13 @@ export class Observer implements Disposable {
       for (const name of await namesIn(directory)) left.push(`${directory}/${name}`);
     }
     left.push(...mountsBelow(await Deno.readTextFile("/proc/self/mountinfo"), `${kubelet}/pods`));
+    const { layout, socket } = this.node.containerd;
+    for (const link of await namesIn(`/sys/class/net/${layout.bridge}/brif`)) left.push(`network link ${link}`);
+    const { addresses, network } = pathsOf(layout);
+    const given = (await namesIn(`${addresses}/${network}`)).filter((name) => /^[0-9a-f]+[.:]/.test(name));
+    left.push(...given.map((name) => `pod address ${name}`));
+    const shims = (await processes()).filter((one) => one.command[0]?.includes("shim") && one.command.includes(socket));
+    left.push(...shims.map((one) => one.command.join(" ")));
     for (const root of await cgroupRoots()) {
       for (const qos of ["", "/burstable", "/besteffort"]) {
         const names = await namesIn(`${root}${cgroup}/kubepods${qos}`);
