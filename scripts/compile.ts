@@ -78,7 +78,7 @@ async function launcher(work: string): Promise<void> {
   const { flags, environment } = await tuning();
   const set = await agentSet();
   const flagsOfRun = runFlags(set, { flags, environment });
-  const flagsOfPlan = planFlags(set);
+  const flagsOfPlan = planFlags(set, { flags, environment });
   const sizes = await Promise.all(paths.map(async (path) => (await Deno.stat(path)).size));
   const digest = await digestOf(paths, [...flagsOfPlan, ...flagsOfRun, JSON.stringify(environment)]);
   const baked: Baked = {

@@ -51,10 +51,13 @@ export function runFlags(set: PermissionSet, tuning: Tuning): string[] {
   return ["run", ...closed, ...own];
 }
 
-/** The run-time's flags of the plan: it reads, binds, and can do nothing else. Writing is added for root by launcher.c. */
-export function planFlags(set: PermissionSet): string[] {
+/**
+ * The run-time's flags of the plan: it reads, binds, and can do nothing else. Writing is added for root by launcher.c.
+ * V8's flags are the agent's, since the run-time throws away all compiled code when they differ from the last start's.
+ */
+export function planFlags(set: PermissionSet, tuning: Tuning): string[] {
   const own = permissionFlags({ read: true, run: ["/usr/bin/mount"], env: set.env ?? false, sys: ["uid"] });
-  return ["run", ...closed, ...own];
+  return ["run", ...closed, ...tuning.flags, ...own];
 }
 
 /** A string literal of C. */

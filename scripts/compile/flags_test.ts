@@ -33,7 +33,7 @@ Deno.test("audit: what the executable may do is exactly this; reading and writin
 });
 
 Deno.test("audit: what the plan may do is exactly this", async () => {
-  assert.deepEqual(planFlags(await agentSet()), [
+  assert.deepEqual(planFlags(await agentSet(), { flags: [], environment: {} }), [
     ...closed,
     "--allow-read",
     "--allow-run=/usr/bin/mount",
