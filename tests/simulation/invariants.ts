@@ -102,7 +102,6 @@ export class Invariants {
       this.#compare(pod, before, { phase, counts }, snapshot);
     }
     if (this.#anew.has(uid) && before && (ranks[phase] ?? 0) < (ranks[before.phase] ?? 0)) this.#anew.delete(uid);
-    else if (!before) this.#anew.delete(uid);
     this.#published.set(uid, { life: this.#life, phase, counts, attempt });
     const ready = status.conditions?.find((c) => c.type === "Ready")?.status === "True";
     if (this.transparent?.ready.has(uid) && !ready) {

@@ -19,6 +19,10 @@ export function report(result: RunResult, steps: number | undefined): string {
   ].join("\n");
 }
 
+/**
+ * `--seeds N` runs so many from `--first` (1) on; `--seed S` replays one and shows all that happens. `--steps N` sets
+ * the number of random steps, `--brief` shows one line for each failure, `--stop` ends at the first.
+ */
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {

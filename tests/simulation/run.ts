@@ -4,7 +4,6 @@ import { createAgent } from "../../mod/app/agent.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import { turn } from "../../mod/base/fake_clock.ts";
 import { Journal } from "../../mod/base/journal.ts";
-import type { LogFields, Logger } from "../../mod/base/log.ts";
 import { seeded } from "../../mod/base/random.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
 import { Invariants } from "./invariants.ts";
@@ -13,6 +12,7 @@ import { PodMaker } from "./pods.ts";
 import { terminal, unsettled } from "./settled.ts";
 import { chooseStep } from "./steps.ts";
 import { Broken } from "./trace.ts";
+import { TraceLogger } from "./trace_logger.ts";
 import { type Figures, hierarchiesOf, manifestDir, simulatedConfig, simulatedFacts, World } from "./world.ts";
 
 export interface RunOptions {
@@ -365,7 +365,8 @@ export class Simulation {
     invariants.transparent = undefined;
     for (const { uid, text } of this.#records) {
       // A pod that has ended is looked after once more; its sandbox is stopped already.
-      if (text.startsWith("StopPodSandbox") && states.get(uid) && terminal(states.get(uid)!)) continue;
+      const was = states.get(uid);
+      if (text.startsWith("StopPodSandbox") && was && terminal(was)) continue;
       if (uids.has(uid)) world.fail("transparent restart", `after it there was ${text} for ${uid}`);
     }
     const after = running();
@@ -386,39 +387,5 @@ export class Simulation {
   async #end(): Promise<void> {
     this.kill();
     await turn();
-  }
-}
-
-/** Notes what an operator would read; an internal error of the agent breaks an invariant. */
-class TraceLogger implements Logger {
-  constructor(
-    private readonly world: World,
-    private readonly alive: () => boolean,
-    private readonly fields: LogFields = {},
-  ) {}
-
-  #note(level: string, message: string, fields: LogFields | undefined): void {
-    if (!this.alive()) return;
-    const all = { ...this.fields, ...fields };
-    this.world.trace.note(`${level} ${message} ${Object.entries(all).map(([k, v]) => `${k}=${v}`).join(" ")}`);
-  }
-
-  error(message: string, fields?: LogFields): void {
-    this.#note("error", message, fields);
-    if (
-      this.alive() &&
-      (message.includes("task of the agent failed") ||
-        /\bTypeError|not a function|of undefined/.test(String(fields?.error)))
-    ) {
-      this.world.fail("no internal error", `${message} ${JSON.stringify(fields)}`);
-    }
-  }
-  warn(message: string, fields?: LogFields): void {
-    this.#note("warn", message, fields);
-  }
-  info(): void {}
-  detail(): void {}
-  with(fields: LogFields): Logger {
-    return new TraceLogger(this.world, this.alive, { ...this.fields, ...fields });
   }
 }
