@@ -26,6 +26,8 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   enableProfilingHandler: "partly",
   enableServer: true,
   enableSystemLogHandler: true,
+  // Files below /var/log; the journal only where the agent may run journalctl.
+  enableSystemLogQuery: "partly",
   enforceNodeAllocatable: true,
   // Hard thresholds count against allocatable; nothing is evicted yet.
   evictionHard: "partly",

@@ -41,7 +41,7 @@ async function realPath(path: string): Promise<string | undefined> {
   try {
     return await Deno.realPath(path);
   } catch (thrown) {
-    if (thrown instanceof Deno.errors.NotFound) return undefined;
+    if (thrown instanceof Deno.errors.NotFound || thrown instanceof Deno.errors.NotADirectory) return undefined;
     throw thrown;
   }
 }
@@ -94,18 +94,38 @@ export async function serveFile(context: RequestContext, roots: readonly string[
   }
 }
 
-/** Sends the file at a path without links. */
-async function openAndSend(context: RequestContext, real: string): Promise<void> {
-  const info = await Deno.stat(real);
+/** Opens the regular file at a path without links; undefined when it is none, or when the path changed meanwhile. */
+async function openJudged(real: string): Promise<{ file: Deno.FsFile; info: Deno.FileInfo } | undefined> {
+  const judged = await Deno.stat(real);
   // Pipes, sockets and devices have no content to serve, and opening one could block.
-  if (!info.isFile) return httpError(context, 403, "403 Forbidden");
-  using file = await Deno.open(real);
-  const opened = await file.stat();
-  // What was opened is what was judged: the path may have been changed in between.
-  if (opened.ino !== info.ino || opened.dev !== info.dev || await Deno.realPath(real) !== real) {
-    return httpError(context, 404, "404 page not found");
+  if (!judged.isFile) return undefined;
+  const file = await Deno.open(real);
+  try {
+    const info = await file.stat();
+    if (info.ino === judged.ino && info.dev === judged.dev && await Deno.realPath(real) === real) return { file, info };
+  } catch (thrown) {
+    file.close();
+    throw thrown;
   }
-  await sendFile(context, file, { name: real, size: opened.size, mtime: opened.mtime });
+  file.close();
+  return undefined;
+}
+
+async function openAndSend(context: RequestContext, real: string): Promise<void> {
+  const opened = await openJudged(real);
+  if (!opened) return httpError(context, 403, "403 Forbidden");
+  using file = opened.file;
+  await sendFile(context, file, { name: real, size: opened.info.size, mtime: opened.info.mtime });
+}
+
+/** Opens the file of a name below the first root; undefined when there is none that may be read. */
+export async function findLog(roots: readonly string[], name: string): Promise<Deno.FsFile | undefined> {
+  const [root] = roots;
+  const real = root === undefined ? undefined : await realPath(`${root}/${name}`);
+  if (root === undefined || real === undefined) return undefined;
+  const allowed = await Promise.all(roots.map(realPath));
+  if (!allowed.some((each) => each !== undefined && isBelow(real, each))) return undefined;
+  return (await openJudged(real))?.file;
 }
 
 function moved(context: RequestContext, location: string): void {

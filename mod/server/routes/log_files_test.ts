@@ -58,7 +58,18 @@ Deno.test("/logs/ serves files and directories below /var/log, and nothing else"
     ["/logs/index/index.html", 301, "", "./"],
     ["/logs/a.log%00", 404, "404 page not found\n"],
     [`/logs/${"x".repeat(5000)}`, 500, "500 Internal Server Error\n"],
-    ["/logs/?query=kubelet", 501, "node log query is not available yet; read a file below /logs/\n"],
+    ["/logs/?query=/a.log", 200, "0123456789"],
+    ["/logs/?query=a.log&query=none", 200, "0123456789\nlog not found for none\n"],
+    ["/logs/?query=c&query=stolen", 200, "pod\nlog not found for stolen\n"],
+    [
+      "/logs/?query=a&tailLines=1",
+      200,
+      "\noptions present and query resolved to log files for [a]\ntry without specifying options\n",
+    ],
+    ["/logs/?query=/../secret", 404, "404 page not found\n"],
+    ["/logs/a.log?query=a", 406, "path not allowed in query mode\n"],
+    ["/logs/?query=a;b", 406, 'query: Invalid value: "a;b": input contains unsupported characters\n'],
+    ["/logs/?query=%20", 400, 'query: Invalid value: []string{" "}: may not be empty\n'],
   ];
   for (const [path, status, body, location] of cases) {
     const answer = await ask(`${base}${path}`, { path });
