@@ -295,6 +295,7 @@ static void add_planned(struct words *flags, const char *directory, char **argum
 }
 
 int main(int count, char **arguments) {
+  signal(SIGCHLD, SIG_DFL); /* who started us may have it ignored, and then no child can be waited for */
   int only_print = count > 1 && strcmp(arguments[1], "--denolet-permissions") == 0;
   char **rest = arguments + (count > 0) + only_print;
   char *state, *directory = unpacked(&state);

@@ -220,7 +220,17 @@ Deno.test("the executable runs the pods of examples/pods, and nothing that it do
   await Deno.chmod(cache, 0o755);
   try {
     const audit = `${cache}/audit.jsonl`;
-    const env = { DENOLET_CACHE: `${cache}/c`, DENO_AUDIT_PERMISSIONS: audit };
+    const systemd = Deno.listenDatagram({ transport: "unixpacket", path: `${cache}/notify` });
+    const heard: string[] = [];
+    const hearing = (async () => {
+      for await (const [message] of systemd) heard.push(new TextDecoder().decode(message));
+    })();
+    const env = {
+      DENOLET_CACHE: `${cache}/c`,
+      DENO_AUDIT_PERMISSIONS: audit,
+      NOTIFY_SOCKET: `${cache}/notify`,
+      WATCHDOG_USEC: "1000000",
+    };
     await Deno.mkdir(`${cache}/manifests`);
     for (const name of await namesIn(examples)) {
       // host paths that are not there yet
@@ -234,7 +244,13 @@ Deno.test("the executable runs the pods of examples/pods, and nothing that it do
       const audited = await Deno.readTextFile(audit); // each start begins the file anew
       agent.start();
       await agent.healthy();
+      await waitFor("systemd to hear of it", () => heard.filter((one) => one === "WATCHDOG=1").length > 1, {
+        within: 30_000,
+      });
       assert.ok(await agent.drain());
+      await agent.kill();
+      await waitFor("systemd to hear of the end", () => heard.at(-1) === "STOPPING=1", { within: 10_000 });
+      assert.equal(heard[0], "READY=1");
       const log = await Deno.readTextFile(agent.paths.log);
       const refused = /NotCapable|Requires \w+ access|started without that right/;
       assert.deepEqual(log.split("\n").filter((line) => refused.test(line)), []);
@@ -251,6 +267,8 @@ Deno.test("the executable runs the pods of examples/pods, and nothing that it do
       assert.deepEqual(tried.read, [aboveManifests, ...volumes].sort());
       assert.deepEqual(tried.write, [`${cache}/made`, `${cache}/made-file`, everything].sort());
     });
+    systemd.close();
+    await hearing;
   } finally {
     await remove(cache);
   }
