@@ -32,6 +32,10 @@ const settleMs = 10;
 const watchRetryMs = 1000;
 const watchRetryMaxMs = 20_000;
 
+/** Milliseconds between the first looks, and how many there are at most, while a manifest cannot be read at the start. */
+const firstLookMs = 1000;
+const firstLooks = 5;
+
 interface Entry {
   /** The text last read; undefined when the file can't be read. */
   text: Uint8Array | undefined;
@@ -39,6 +43,8 @@ interface Entry {
   pod: BoundPod | undefined;
   /** What is wrong with the file now. */
   problem: string | undefined;
+  /** True when the disk does not give the file. */
+  unread?: true;
 }
 
 /**
@@ -46,7 +52,8 @@ interface Entry {
  * dot and sub-directories are left out, links are followed, and nothing but a regular file is ever opened. A file that
  * turned bad keeps its pod for the moment; a directory's pod goes when a periodic look finds the same bad text again,
  * a single file's pod stays until the file is good or gone. A file that cannot be read at all (a fault of the disk) keeps
- * its pod, for a pod that runs must not end with the disk. A missing path is an empty source.
+ * its pod, for a pod that runs must not end with the disk; at the start nothing is said for some seconds while there is
+ * such a file. A missing path is an empty source.
  */
 export class FileSource implements PodSource {
   readonly name = "file";
@@ -54,6 +61,8 @@ export class FileSource implements PodSource {
   readonly #path: string;
   readonly #entries = new Map<string, Entry>();
   readonly #problems = new Map<string, string>();
+  /** Looks at the directory that did not give every manifest; `firstLooks` once one has, or when it was tried enough. */
+  #looked = 0;
 
   constructor(options: FileSourceOptions) {
     this.#options = options;
@@ -117,7 +126,10 @@ export class FileSource implements PodSource {
       if (!seen.has(path)) this.#entries.delete(path);
     }
     this.#report(problems);
-    return pods;
+    // What a file wants that was never read is not known; to leave its pod out would end one that runs already.
+    const unknown = [...this.#entries.values()].some((e) => e.unread && !e.pod);
+    this.#looked = unknown ? this.#looked + 1 : firstLooks;
+    return this.#looked < firstLooks ? undefined : pods;
   }
 
   /** One file of the directory; undefined when there is no manifest at the path (any more). */
@@ -196,7 +208,7 @@ export class FileSource implements PodSource {
 
   /** Notes a file that the disk does not give: that says nothing of what it wants, so its pod stays as long as it lasts. */
   #unread(path: string, problem: string): Entry {
-    const entry: Entry = { text: undefined, pod: this.#entries.get(path)?.pod, problem };
+    const entry: Entry = { text: undefined, pod: this.#entries.get(path)?.pod, problem, unread: true };
     this.#entries.set(path, entry);
     return entry;
   }
@@ -227,7 +239,12 @@ export class FileSource implements PodSource {
         const pods = await this.list(look);
         if (signal.aborted) return;
         if (pods) emit(pods);
+        else if (this.#looked > 0 && this.#looked < firstLooks) {
+          await this.#options.clock.sleep(firstLookMs, signal);
+          looks.latest("period", "period");
+        }
       } catch (thrown) {
+        if (signal.aborted) return;
         // A fault of ours in one look must not end the source: the next look may go well.
         this.#options.log.error("Looking at the manifests failed", { path: this.#path, error: messageOf(thrown) });
       }

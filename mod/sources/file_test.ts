@@ -170,3 +170,18 @@ Deno.test("a watch that fails is tried again, and the periodic looks go on", asy
   await made.clock.advance(100);
   assert.deepEqual(source.seen.at(-1), ["a-node1", "b-node1", "c-node1"]);
 });
+
+Deno.test("at the start a manifest that cannot be read holds up what is said, for a while", async () => {
+  const { host, source } = make({ [`${dir}/a.yaml`]: manifest("a"), [`${dir}/b.yaml`]: manifest("b") });
+  const broken = host.fault((op, path) => op === "readBytes" && path === `${dir}/b.yaml` ? errno("EIO") : undefined);
+  assert.equal(await source.list("period"), undefined);
+  assert.equal(await source.list("period"), undefined);
+  broken[Symbol.dispose]();
+  assert.deepEqual(names(await source.list("period")), ["a-node1", "b-node1"]);
+
+  const other = make({ [`${dir}/a.yaml`]: manifest("a"), [`${dir}/b.yaml`]: manifest("b") });
+  other.host.fault((op, path) => op === "readBytes" && path === `${dir}/b.yaml` ? errno("EIO") : undefined);
+  const said: unknown[] = [];
+  for (let look = 0; look < 6; look++) said.push((await other.source.list("period"))?.length);
+  assert.deepEqual(said, [undefined, undefined, undefined, undefined, 1, 1]);
+});
