@@ -224,7 +224,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
       }),
     stat: (path) => optional("stat", path, async () => infoOf(await beyond(procRoot, path, Deno.stat))),
     lstat: (path) => optional("lstat", path, async () => infoOf(await beyond(procRoot, path, Deno.lstat))),
-    readLink: (path) => guard("readLink", path, () => Deno.readLink(path)),
+    readLink: (path) => guard("readLink", path, () => beyond(procRoot, path, Deno.readLink)),
     realPath: (path) => guard("realPath", path, () => beyond(procRoot, path, Deno.realPath)),
     symlink: (target, path) => makeLink(context, target, path),
     rename: (from, to) => guard("rename", from, () => Deno.rename(from, to)),

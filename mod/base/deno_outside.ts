@@ -15,7 +15,7 @@ export function isRefused(thrown: unknown): boolean {
 }
 
 /**
- * Does an operation that only looks at what a path is (its kind, its real path, the room on its file system) also where
+ * Does an operation that only looks at what a path is (its kind, its target, its real path, the room on its file system) also where
  * the agent may read no content: hostPath volumes lie anywhere. Such a path is then seen through procfs, which may be
  * read as a whole. Without a private mount of procfs the refusal stands.
  */

@@ -19,7 +19,7 @@ export interface AgentOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   /** More flags. */
   readonly flags?: readonly string[];
-  /** The executable to run, instead of the sources by scripts/agent.sh. */
+  /** The executable to run, instead of the sources by scripts/agent.sh; DENOLET_TEST_PROGRAM when not given. */
   readonly program?: string;
   /** More variables of its environment. */
   readonly env?: Readonly<Record<string, string>>;
@@ -217,7 +217,7 @@ export class AgentNode implements AsyncDisposable {
       ...flags,
     ];
     const output = options.show ? 'exec "$@" 2>>"$LOG"' : 'exec "$@" >>"$LOG" 2>&1';
-    const { program } = this.options;
+    const program = this.options.program ?? Deno.env.get("DENOLET_TEST_PROGRAM");
     const child = new Deno.Command("/bin/sh", {
       args: [
         "-c",
