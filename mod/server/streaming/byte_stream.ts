@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, TLSSocket } from "node:tls";
 import { KubeletError } from "../../base/errors.ts";
 
 /** A connection as bytes both ways. Each direction ends by itself; one that fails does not end the other. */
@@ -47,18 +47,41 @@ class TcpStream implements ByteStream {
   }
 }
 
+interface TcpHandle {
+  readStart(): unknown;
+  readStop(): unknown;
+}
+
+/**
+ * The TCP handle below a TLS socket. Deno's TLS sockets go on reading while they are paused, and would pile up in memory
+ * all that a client sends and nobody takes, unless the connection below is stopped itself. Undefined for other streams.
+ */
+function tcpBelow(socket: Duplex): TcpHandle | undefined {
+  if (!(socket instanceof TLSSocket)) return undefined;
+  const { _parent: parent } = socket as { _parent?: { _handle?: Partial<TcpHandle> | null } };
+  const handle = parent?._handle;
+  return handle?.readStart && handle.readStop ? handle as TcpHandle : undefined;
+}
+
 /** A Node stream, such as the socket of an upgrade request, with what had already been read of it. */
 class NodeStream implements ByteStream {
   readonly #socket: Duplex;
-  #head: Uint8Array | undefined;
+  /** What has come and was not asked for yet: a piece or two, as the socket is paused when one comes. */
+  readonly #pieces: Uint8Array[] = [];
   #error: Error | undefined;
   #over = false;
   #wake = () => {};
 
   constructor(socket: Duplex, head: Uint8Array) {
     this.#socket = socket;
-    this.#head = head.length > 0 ? head : undefined;
-    socket.on("readable", () => this.#wake());
+    if (head.length > 0) this.#pieces.push(head);
+    socket.pause();
+    socket.on("data", (bytes: Uint8Array) => {
+      socket.pause();
+      tcpBelow(socket)?.readStop();
+      this.#pieces.push(bytes);
+      this.#wake();
+    });
     socket.on("end", () => this.#finish());
     socket.on("close", () => this.#finish());
     socket.on("error", (error: Error) => {
@@ -73,15 +96,16 @@ class NodeStream implements ByteStream {
   }
 
   async read(): Promise<Uint8Array | undefined> {
-    const head = this.#head;
-    this.#head = undefined;
-    if (head) return head;
     while (true) {
-      const chunk: Uint8Array | null = this.#socket.read();
-      if (chunk) return chunk;
+      const piece = this.#pieces.shift();
+      if (piece) return piece;
       if (this.#error) throw this.#error;
       if (this.#over || this.#socket.readableEnded || this.#socket.destroyed) return undefined;
-      await new Promise<void>((resolve) => this.#wake = resolve);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      this.#socket.resume();
+      tcpBelow(this.#socket)?.readStart();
+      await promise;
     }
   }
 

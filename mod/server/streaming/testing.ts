@@ -60,11 +60,11 @@ const utf8 = new TextEncoder();
 
 /** A connection of a test's client: bytes out as given, bytes in as asked for. */
 export class RawClient implements Disposable {
-  #connection: Deno.TcpConn;
+  #connection: Deno.TcpConn | Deno.TlsConn;
   #bytes = new Uint8Array();
   #closed = false;
 
-  private constructor(connection: Deno.TcpConn) {
+  private constructor(connection: Deno.TcpConn | Deno.TlsConn) {
     this.#connection = connection;
   }
 
@@ -72,7 +72,7 @@ export class RawClient implements Disposable {
     return new RawClient(await Deno.connect({ hostname: "127.0.0.1", port }));
   }
 
-  static of(connection: Deno.TcpConn): RawClient {
+  static of(connection: Deno.TcpConn | Deno.TlsConn): RawClient {
     return new RawClient(connection);
   }
 
