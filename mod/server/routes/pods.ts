@@ -1,4 +1,4 @@
-import type { Pod, PodCondition } from "../../kube/types.ts";
+import type { Container, Pod, PodCondition } from "../../kube/types.ts";
 import type { ObservedPod } from "../../pod/observed.ts";
 import { send, sendJson, writeError } from "../respond.ts";
 import type { PodWithStatus, RequestContext, RouteGroup, ServerBackend } from "../types.ts";
@@ -18,10 +18,17 @@ function condition({ type, status, lastProbeTime, lastTransitionTime, ...rest }:
 /** A desired pod as /pods shows it: with the status that the agent would report, or an empty one. */
 export function podJson({ pod, status }: PodWithStatus): unknown {
   const { metadata, spec } = pod;
+  // Like the times of a condition, a container's resources are printed where there are none.
+  const full = <T extends Pick<Container, "resources">>(list: readonly T[]) =>
+    list.map((each) => ({ ...each, resources: each.resources ?? {} }));
   const shown = status ?? pod.status ?? {};
   return {
     metadata,
-    spec,
+    spec: {
+      ...spec,
+      ...(spec.initContainers ? { initContainers: full(spec.initContainers) } : {}),
+      containers: full(spec.containers),
+    },
     status: shown.conditions ? { ...shown, conditions: shown.conditions.map(condition) } : shown,
   };
 }
