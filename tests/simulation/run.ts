@@ -364,9 +364,9 @@ export class Simulation {
     this.#quiet = false;
     invariants.transparent = undefined;
     for (const { uid, text } of this.#records) {
-      // A pod that has ended is looked after once more; its sandbox is stopped already.
+      // A pod that has ended is looked after once more, its sandbox being stopped; a rejected one is rejected again.
       const was = states.get(uid);
-      if (text.startsWith("StopPodSandbox") && was && terminal(was)) continue;
+      if (/^(StopPodSandbox|Reject) /.test(text) && was && terminal(was)) continue;
       if (uids.has(uid)) world.fail("transparent restart", `after it there was ${text} for ${uid}`);
     }
     const after = running();
