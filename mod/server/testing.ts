@@ -185,7 +185,10 @@ export async function startServer(
   });
   more.prepare?.(server);
   scope.spawn("server", (signal) => server.run(signal));
-  const { https = 0, readOnly = 0 } = await ready.promise;
+  const { https = 0, readOnly = 0 } = await ready.promise.catch(async (thrown) => {
+    await Deno.remove(dir, { recursive: true });
+    throw thrown;
+  });
   return {
     dir,
     backend,
