@@ -1,6 +1,5 @@
-import { type Instant } from "../../managers/logs/reader_types.ts";
 import { instantOf } from "../../managers/logs/reader_stamp.ts";
-import type { LogOptions } from "../../managers/logs/reader_types.ts";
+import type { Instant, LogOptions } from "../../managers/logs/reader_types.ts";
 
 /** What a request for logs asks, or why it cannot be asked (http.md section 5). */
 export type LogQuery =

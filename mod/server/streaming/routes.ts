@@ -1,7 +1,6 @@
 import type { BoundPod } from "../../kube/types.ts";
 import { podContainers } from "../../kube/pod.ts";
-import { writeError } from "../respond.ts";
-import { httpError } from "../respond.ts";
+import { httpError, writeError } from "../respond.ts";
 import type { Handler, RequestContext, RouteGroup, ServerBackend } from "../types.ts";
 import { errorText, writeStreamingError } from "./errors.ts";
 import { forwardedPorts, streamChoice } from "./params.ts";
