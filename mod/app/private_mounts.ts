@@ -8,6 +8,9 @@ export interface PrivateMounts {
   readonly sysRoot: string;
 }
 
+/** Where they are on every machine. */
+export const usualPlaces: PrivateMounts = { procRoot: "/proc", cgroupRoot: "/sys/fs/cgroup", sysRoot: "/sys" };
+
 /** Where the private mounts and what else is the agent's for the time of a boot are, unless DENOLET_RUN says otherwise. */
 export const defaultRunDir = "/run/denolet";
 
@@ -60,7 +63,8 @@ export async function privateMounts(): Promise<PrivateMounts> {
   const wanted = own ? binds.filter(({ name }) => given[name] === undefined) : [];
   if (wanted.length > 0) await bindAll(runDir, wanted);
   const at = (name: keyof typeof given, usual: string) => given[name] ?? (own ? `${runDir}/${name}` : usual);
-  return { procRoot: at("proc", "/proc"), cgroupRoot: at("cgroup", "/sys/fs/cgroup"), sysRoot: at("sys", "/sys") };
+  const { procRoot, cgroupRoot, sysRoot } = usualPlaces;
+  return { procRoot: at("proc", procRoot), cgroupRoot: at("cgroup", cgroupRoot), sysRoot: at("sys", sysRoot) };
 }
 
 async function bindAll(runDir: string, wanted: readonly (typeof binds)[number][]): Promise<void> {

@@ -59,7 +59,9 @@ Deno.test("the executable", async (t) => {
         for (let turn = 0; turn < 2; turn++) {
           assert.match(await run([program, "--version"], { env }), /^Kubernetes v1\./);
           assert.match(await run([program, "--help"], { env }), /--root-dir/);
+          assert.match(await run([program, "explain", "config", "maxPods"], { env }), /110/);
         }
+        assert.ok(!await exists(env.DENOLET_RUN ?? ""), "nothing is mounted just to tell something");
         const [only = "", ...more] = await unpacked(cache);
         assert.match(only, /^kubelet-[0-9a-f]{32}$/);
         assert.deepEqual(more, []);

@@ -1,43 +1,42 @@
 import { createDenoHost } from "../../base/deno_host.ts";
 import { silent } from "../../base/log.ts";
-import { parseCommand } from "../cli/command.ts";
+import { type Command, parseCommand } from "../cli/command.ts";
 import { loadConfig } from "../config/load.ts";
 import { parseCommandLine } from "../config/command_line.ts";
-import { privateMounts } from "../private_mounts.ts";
+import { type PrivateMounts, privateMounts, usualPlaces } from "../private_mounts.ts";
 import { type AccessFacts, accessFlags, accessOf } from "./access.ts";
 
-/** The flags of a command line, and the configuration that they lead to; neither for a command line that is wrong. */
-async function asked(
-  argv: readonly string[],
-  host: ReturnType<typeof createDenoHost>,
-): Promise<Pick<AccessFacts, "flags" | "config">> {
-  const none = { flags: parseCommandLine([]).flags, config: undefined };
+/** The command; undefined for a command line that is wrong. The agent is started all the same, and says what is wrong. */
+function commandOf(argv: readonly string[]): Command | undefined {
   try {
-    const command = parseCommand(argv);
-    if (!("argv" in command)) return none;
-    const { flags } = command.parsed;
-    try {
-      const { config } = await loadConfig({ argv: command.argv, host, log: silent, cwd: Deno.cwd() });
-      return { flags, config };
-    } catch {
-      return { flags, config: undefined };
-    }
+    return parseCommand(argv);
   } catch {
-    // The agent is started all the same, and says what is wrong: that is its part.
-    return none;
+    return undefined;
+  }
+}
+
+/** The configuration; undefined when it can't be used, which the agent itself then says. */
+async function configOf(argv: readonly string[], mounts: PrivateMounts): Promise<AccessFacts["config"]> {
+  try {
+    return (await loadConfig({ argv, host: createDenoHost(mounts), log: silent, cwd: Deno.cwd() })).config;
+  } catch {
+    return undefined;
   }
 }
 
 /**
- * First step of the executable: makes the private mounts, and prints where they are, as variables, and the
- * run-time's flags for the files that the agent's configuration asks for, each word ended by a NUL. Runs with reading allowed and writing not (docs/permissions.md).
+ * First step of the executable: makes the private mounts, and prints where they are, as variables, and the run-time's
+ * flags for the files that the agent's configuration asks for, each word ended by a NUL. What only tells something
+ * (--version, --help, explain) gets no mount, and reads the configuration at most. Runs with reading allowed and
+ * writing not (docs/permissions.md).
  */
 export async function plan(argv: readonly string[]): Promise<string> {
-  const mounts = await privateMounts();
-  const { flags, config } = await asked(argv, createDenoHost(mounts));
+  const command = commandOf(argv);
+  const runs = command?.command === "run";
+  const mounts = runs ? await privateMounts() : usualPlaces;
   const access = accessOf({
-    flags,
-    config,
+    flags: command && "parsed" in command ? command.parsed.flags : parseCommandLine([]).flags,
+    config: runs ? await configOf(command.argv, mounts) : undefined,
     mounts,
     cwd: Deno.cwd(),
     notifySocket: Deno.env.get("NOTIFY_SOCKET") ?? "",
@@ -48,7 +47,7 @@ export async function plan(argv: readonly string[]): Promise<string> {
     `DENOLET_CGROUP=${mounts.cgroupRoot}`,
     `DENOLET_SYS=${mounts.sysRoot}`,
   ];
-  return [...told, ...accessFlags(access)].map((word) => `${word}\0`).join("");
+  return [...(runs ? told : []), ...accessFlags(access)].map((word) => `${word}\0`).join("");
 }
 
 if (import.meta.main) {
