@@ -34,8 +34,17 @@ export class StatusStore {
   async load(): Promise<Map<string, PodStatus>> {
     const { host, dir, log } = this.#o;
     const statuses = new Map<string, PodStatus>();
-    await host.mkdir(dir, { mode: 0o750 });
-    for (const { name } of await host.readDir(dir)) {
+    let names: string[] = [];
+    try {
+      await host.mkdir(dir, { mode: 0o750 });
+      names = (await host.readDir(dir)).map((entry) => entry.name);
+    } catch (thrown) {
+      log.error("kept pod statuses cannot be read; the pods' states are found out anew", {
+        dir,
+        error: messageOf(thrown),
+      });
+    }
+    for (const name of names) {
       const uid = fileShape.exec(name)?.[1];
       if (uid === undefined) continue;
       try {

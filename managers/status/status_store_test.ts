@@ -62,3 +62,11 @@ Deno.test("a full disk is told once and costs no pod", async () => {
   assert.equal(t.log.lines.filter((l) => l.level === "error").length, 1);
   await t.scope.close();
 });
+
+Deno.test("a directory that cannot be made is told, and the agent goes on without what was kept", async () => {
+  const t = setUp();
+  using _fault = t.host.fault((operation) => operation === "mkdir" ? new Error("no space left on device") : undefined);
+  assert.equal((await t.make().load()).size, 0);
+  assert.equal(t.log.lines[0]?.level, "error");
+  await t.scope.close();
+});

@@ -79,6 +79,9 @@ interface Memory {
   heldTold: Map<string, string>;
 }
 
+/** After this long the status of a failed pull goes from its error to its back-off, in milliseconds. */
+const showBackOffMs = 2000;
+
 const deadlineExceeded = {
   reason: "DeadlineExceeded",
   message: "Pod was active on the node longer than the specified deadline",
@@ -199,8 +202,14 @@ export class AgentPodSyncer implements PodSyncer {
     this.#publish(pod, after, { actions: next });
     if (error !== undefined) return { error, ...soon(undefined) };
     if (failures.size > 0) {
-      const images = podContainers(pod).filter((c) => failures.has(c.spec.name)).map((c) => c.spec.image ?? "");
-      const held = images.map((image) => this.#o.images.heldMs(pod.metadata.uid, image)).filter((ms) => ms > 0);
+      const pulls = podContainers(pod).filter((c) => failures.has(c.spec.name))
+        .map(({ spec }) => ({ name: spec.name, image: spec.image ?? "" }));
+      const inBackOff = new Set([...failures].filter(([, f]) => f.reason === "ImagePullBackOff").map(([name]) => name));
+      // A pull that has just failed is looked at once more soon, so that the status tells of the back-off it is in.
+      const held = pulls.map(({ name, image }) => {
+        const ms = this.#o.images.heldMs(pod.metadata.uid, image);
+        return inBackOff.has(name) ? ms : Math.min(ms, showBackOffMs);
+      }).filter((ms) => ms > 0);
       const backOff = next.held.map((h) => h.remainingMs);
       return { error: "containers could not be started", ...soon(...held, ...backOff) };
     }
@@ -275,13 +284,14 @@ export class AgentPodSyncer implements PodSyncer {
     const uid = pod.metadata.uid;
     const observed = await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
     const why = { reason: "PodRemoved", message: "nobody wants the pod any more" };
+    // First of all: an end that was kept must not outlive the pod and stand in the way of a new one with its UID.
+    this.#o.statuses.remove(uid);
     await this.#o.removeLogLinks(pod, observed);
     await this.#o.runner.removePod(pod, observed, why, signal);
     await host.removeTree(this.#o.podDir(uid));
     await host.removeTree(this.#o.logDir(pod));
     await pleg.refresh(uid, signal);
     this.#memory.delete(uid);
-    this.#o.statuses.remove(uid);
     this.#o.onGone(uid);
   }
 
