@@ -1,4 +1,5 @@
 import { isNotFound, type RuntimeService, type SandboxConfigInit } from "../../cri/api.ts";
+import { allOf } from "../../mod/base/all_of.ts";
 import type { Backoff } from "../../mod/base/backoff.ts";
 import { KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Because } from "../../mod/base/journal.ts";
@@ -103,10 +104,13 @@ export class PodRunner {
     }));
   }
 
-  /** Removes every container and sandbox of a stopped pod from the runtime. */
+  /** Removes every container and sandbox of a stopped pod from the runtime; logs and their links are the caller's. */
   async removePod(pod: BoundPod, observed: ObservedPod, why: Why, signal: AbortSignal): Promise<void> {
     await allOf(
-      observed.containers.map((c) => this.#removeContainer(pod, c.id, { container: c.name, ...why }, signal)),
+      observed.containers.map((c) =>
+        // Their logs go with the pod's log directory, which spares a look at each.
+        this.#removeContainer(pod, c.id, { container: c.name, ...why, keepLogs: true }, signal)
+      ),
     );
     const because = { pod: podRef(pod), ...why };
     await allOf(observed.sandboxes.map(async ({ id }) => {
@@ -233,9 +237,4 @@ export class PodRunner {
     }
     return { failures, started };
   }
-}
-
-/** Waits for all of them, whatever fails: a worker must not begin anew beside calls that are still under way. */
-async function allOf(work: readonly Promise<void>[]): Promise<void> {
-  for (const result of await Promise.allSettled(work)) if (result.status === "rejected") throw result.reason;
 }

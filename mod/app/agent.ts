@@ -1,5 +1,6 @@
 import { journaledImages, journaledRuntime } from "../../cri/journaled.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
+import { lanedRuntime } from "../../cri/laned.ts";
 import { createContainerGC } from "../../managers/gc/collector.ts";
 import { createImageManager } from "../../managers/images/manager.ts";
 import { createHookRunner } from "../../managers/lifecycle/hooks.ts";
@@ -14,6 +15,7 @@ import { StatusManager } from "../../managers/status/status_manager.ts";
 import { StatusStore } from "../../managers/status/status_store.ts";
 import { Backoff } from "../base/backoff.ts";
 import { abortedBy, isAborted, messageOf } from "../base/errors.ts";
+import { Lanes } from "../base/lanes.ts";
 import { Scope } from "../base/scope.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import { admit } from "../pod/admission/admit.ts";
@@ -44,6 +46,11 @@ const defaultRootDir = "/var/lib/kubelet";
 /** Restart back-off: its first delay, and the quiet after which it starts anew (section 9), in milliseconds. */
 const restartBackOffMs = 10_000;
 const restartResetMs = 600_000;
+/** How many sandboxes and containers are made or started at once for each CPU, and at least. */
+const lanesPerCpu = 3;
+const leastLanes = 4;
+/** How long one of them counts, in milliseconds; one that takes longer hangs, or waits for something else. */
+const startLeaseMs = 3000;
 /** How long to wait between two tries to reach the runtime at start (runtime-contract.md section 9). */
 const runtimeRetryMs = [100, 200, 400, 800, 1600, 3200, 5000] as const;
 
@@ -70,7 +77,8 @@ class ComposedAgent implements ServedAgent {
       onFailure: (error, task) => log.error("a task of the agent failed", { task, error: error.message }),
     });
     const rootDir = flags.rootDir;
-    const runtime = journaledRuntime(options.runtime, options.journal);
+    const lanes = new Lanes({ clock, lanes: Math.max(leastLanes, facts.cpus * lanesPerCpu), leaseMs: startLeaseMs });
+    const runtime = lanedRuntime(journaledRuntime(options.runtime, options.journal), lanes);
     const images = journaledImages(options.images, options.journal);
 
     this.#store = new StatusStore({ host, dir: `${rootDir}/pod_status`, log, scope });

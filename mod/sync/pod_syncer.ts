@@ -5,6 +5,7 @@ import type { PodRunner } from "../../managers/runtime/runner.ts";
 import type { PodSituation } from "../../managers/runtime/types.ts";
 import type { StatusManager } from "../../managers/status/status_manager.ts";
 import type { MountedVolume, VolumeManager } from "../../managers/volumes/types.ts";
+import { allOf } from "../base/all_of.ts";
 import type { Backoff } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
@@ -236,9 +237,14 @@ export class AgentPodSyncer implements PodSyncer {
       }
       memory.adopted = true;
     }
-    await cgroups.ensurePod(pod);
-    await host.mkdir(this.#o.podDir(uid), { mode: 0o750 });
-    memory.volumes = await volumes.mountPod(pod, signal);
+    const [mounted] = await allOf([
+      (async () => {
+        await host.mkdir(this.#o.podDir(uid), { mode: 0o750 });
+        return await volumes.mountPod(pod, signal);
+      })(),
+      cgroups.ensurePod(pod),
+    ]);
+    memory.volumes = mounted;
     memory.mountedFor = pod;
   }
 
@@ -248,7 +254,8 @@ export class AgentPodSyncer implements PodSyncer {
     const uid = pod.metadata.uid;
     probes.stopLivenessAndStartup(uid);
     // The picture must be newer than whatever the pass that was called off has done.
-    let observed = await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
+    const known = this.#of(uid).stale ? undefined : pleg.get(uid);
+    let observed = known ?? await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
     this.#publish(pod, observed, { terminating: true, failed });
     await this.#o.runner.killPod(pod, observed, {
       why,
@@ -267,8 +274,7 @@ export class AgentPodSyncer implements PodSyncer {
 
   async release(pod: BoundPod, { signal, removed }: { signal: AbortSignal; removed: boolean }): Promise<void> {
     const uid = pod.metadata.uid;
-    await this.#o.volumes.unmountPod(uid, signal);
-    await this.#o.cgroups.destroyPod(uid);
+    await allOf([this.#o.volumes.unmountPod(uid, signal), this.#o.cgroups.destroyPod(uid)]);
     const memory = this.#of(uid);
     memory.mountedFor = undefined;
     memory.volumes = new Map();
@@ -282,7 +288,8 @@ export class AgentPodSyncer implements PodSyncer {
   async purge(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<void> {
     const { pleg, host, clock } = this.#o;
     const uid = pod.metadata.uid;
-    const observed = await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
+    // Since the pod was stopped nothing was made for it: the picture taken then is as good as a new one.
+    const observed = pleg.get(uid) ?? await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
     const why = { reason: "PodRemoved", message: "nobody wants the pod any more" };
     // First of all: an end that was kept must not outlive the pod and stand in the way of a new one with its UID.
     this.#o.statuses.remove(uid);
