@@ -28,7 +28,8 @@ import type { Sources } from "../sources/sources.ts";
 import { Housekeeping } from "../sync/housekeeping.ts";
 import { Pleg } from "../sync/pleg.ts";
 import { PodStore } from "../sync/pod_store.ts";
-import { AgentPodSyncer, type StatusSituation } from "../sync/pod_syncer.ts";
+import { AgentPodSyncer } from "../sync/pod_syncer.ts";
+import type { StatusSituation } from "../sync/pod_syncer_types.ts";
 import { PodWorkers } from "../sync/pod_workers.ts";
 import { QosKeeper } from "../sync/qos_keeper.ts";
 import { RuntimeState } from "../sync/runtime_state.ts";
@@ -281,6 +282,17 @@ class ComposedAgent implements ServedAgent {
 
   pods(): { pod: BoundPod; status: PodStatus | undefined }[] {
     return [...this.#wanted.all()].map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
+  }
+
+  leaving(): { pod: BoundPod; status: PodStatus | undefined }[] {
+    const pods = [...this.#workers.all()].map((worker) => worker.pod);
+    return pods.filter(({ metadata }) => !this.#wanted.has(metadata.uid))
+      .map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
+  }
+
+  get runtimeTrouble(): ServedAgent["runtimeTrouble"] {
+    const { runtimeError, networkError } = this.#runtimeState;
+    return { ...(runtimeError ? { runtimeError } : {}), ...(networkError ? { networkError } : {}) };
   }
 
   get view(): ServedAgent["view"] {

@@ -13,12 +13,14 @@ import { Scope } from "../base/scope.ts";
 import { podFullName } from "../kube/pod.ts";
 import { rootPaths } from "../pod/config/paths.ts";
 import { type HealthCheck, serveHealthz } from "../server/healthz.ts";
+import { serveLocal } from "../server/local/serve.ts";
 import { createAgent } from "./agent.ts";
 import { cgroupDriver } from "./cgroup_driver.ts";
 import { exitCodes } from "./cli/command.ts";
 import { describeUnused } from "./config/explain.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { JournalFile } from "./journal_file.ts";
+import { LocalView } from "./local_view.ts";
 import { LogEvents } from "./log_events.ts";
 import { createNodeApi } from "./node_api.ts";
 import { nodeFacts } from "./node_facts.ts";
@@ -44,7 +46,7 @@ const endings = ["SIGTERM", "SIGINT"] as const;
 /** Runs the agent until a signal ends it, or run-once is done. The answer is the exit code. */
 export async function run(options: RunOptions): Promise<number> {
   const { loaded, log } = options;
-  const { config, flags } = loaded;
+  const { flags } = loaded;
   log.info("starting", { version: kubernetesVersion, pid: Deno.pid, deno: Deno.version.deno });
   if (flags.kubeconfig !== "") {
     log.warn("--kubeconfig is not used yet: this agent runs standalone, on pods from files and URLs");
@@ -72,7 +74,6 @@ export async function run(options: RunOptions): Promise<number> {
   } finally {
     for (const name of endings) Deno.removeSignalListener(name, onSignal);
     log.info("ended; containers keep running");
-    void config;
   }
 }
 
@@ -107,6 +108,9 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
         sleep: (ms, s) => clock.sleep(ms, s),
       }));
   }
+  const local = new LocalView({ loaded, clock, pid: Deno.pid });
+  scope.spawn("local socket", (signal) => serveLocal({ rootDir: flags.rootDir, backend: local, host, log, signal }));
+  await local.leaveTrail(host, log);
   const hierarchies = await detectCgroups(host);
   const events = new LogEvents(log);
   await checkMachine({ config, host, hierarchies, events, log });
@@ -163,6 +167,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     },
   });
   health.splice(0, health.length, ...agent.healthChecks);
+  local.agent = { agent, journal, nodeName: facts.name };
   if (!once) {
     const request = systemdRequest((name) => Deno.env.get(name), Deno.pid);
     if (request.socket !== undefined) {

@@ -1,17 +1,8 @@
-import type { CgroupManager } from "../../managers/cgroups/types.ts";
-import type { ImageManager } from "../../managers/images/types.ts";
-import type { ProbeManager, ProbeTarget } from "../../managers/probes/types.ts";
-import type { PodRunner } from "../../managers/runtime/runner.ts";
+import type { ProbeTarget } from "../../managers/probes/types.ts";
 import type { PodSituation } from "../../managers/runtime/types.ts";
-import type { StatusManager } from "../../managers/status/status_manager.ts";
-import type { MountedVolume, VolumeManager } from "../../managers/volumes/types.ts";
+import type { MountedVolume } from "../pod/mounted_volume.ts";
 import { allOf } from "../base/all_of.ts";
-import type { Backoff } from "../base/backoff.ts";
-import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
-import type { Host } from "../base/host.ts";
-import type { Logger } from "../base/log.ts";
-import type { EventSink } from "../kube/events.ts";
 import { containerPath, podContainers, podFullName } from "../kube/pod.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { PodActions } from "../pod/actions.ts";
@@ -19,50 +10,8 @@ import { podText } from "../pod/decide/backoff.ts";
 import { decide, isLive } from "../pod/decide/decide.ts";
 import { newest, type ObservedPod, unobserved } from "../pod/observed.ts";
 import { isTerminal } from "../pod/status/phase.ts";
-import type { Pleg } from "./pleg.ts";
+import type { PodSyncerOptions } from "./pod_syncer_types.ts";
 import type { PodSyncer, SyncOutcome, TerminateContext } from "./pod_worker.ts";
-
-/** What a status is computed from besides the pod and its picture. */
-export interface StatusSituation {
-  readonly previous: PodStatus | undefined;
-  readonly startErrors: ReadonlyMap<string, { reason: string; message: string }>;
-  readonly actions: PodActions | undefined;
-  readonly terminating: boolean;
-  /** Nothing of the pod runs any more, and nothing will. */
-  readonly stopped: boolean;
-  readonly failed: { reason: string; message: string } | undefined;
-  readonly podIPs: readonly string[];
-}
-
-export interface PodSyncerOptions {
-  pleg: Pick<Pleg, "get" | "refresh">;
-  runner: PodRunner;
-  volumes: VolumeManager;
-  cgroups: CgroupManager;
-  probes: ProbeManager;
-  images: Pick<ImageManager, "heldMs">;
-  statuses: StatusManager;
-  backoff: Backoff;
-  host: Pick<Host, "mkdir" | "removeTree">;
-  clock: Clock;
-  events: EventSink;
-  log: Logger;
-  /** Computes a pod's status; pure. */
-  status: (pod: BoundPod, observed: ObservedPod, situation: StatusSituation) => PodStatus;
-  /** Milliseconds left of the pod's active deadline; undefined without one. */
-  deadlineMs: (pod: BoundPod, status: PodStatus | undefined) => number | undefined;
-  /** Why pods without the node's own network cannot start now, or undefined. */
-  networkError: () => string | undefined;
-  /** The node's addresses, which host-network pods have. */
-  nodeIPs: readonly string[];
-  /** `<root>/pods/<uid>`, and the pod's log directory. */
-  podDir: (uid: string) => string;
-  logDir: (pod: BoundPod) => string;
-  /** Removes the legacy links of the pod's containers. */
-  removeLogLinks: (pod: BoundPod, observed: ObservedPod) => Promise<void>;
-  /** Told when a pod has gone for good. */
-  onGone: (uid: string) => void;
-}
 
 /** What the syncer remembers of a pod between passes. */
 interface Memory {

@@ -1,0 +1,57 @@
+import type { CgroupManager } from "../../managers/cgroups/types.ts";
+import type { ImageManager } from "../../managers/images/types.ts";
+import type { ProbeManager } from "../../managers/probes/types.ts";
+import type { PodRunner } from "../../managers/runtime/runner.ts";
+import type { StatusManager } from "../../managers/status/status_manager.ts";
+import type { VolumeManager } from "../../managers/volumes/types.ts";
+import type { Backoff } from "../base/backoff.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Host } from "../base/host.ts";
+import type { Logger } from "../base/log.ts";
+import type { EventSink } from "../kube/events.ts";
+import type { BoundPod, PodStatus } from "../kube/types.ts";
+import type { PodActions } from "../pod/actions.ts";
+import type { ObservedPod } from "../pod/observed.ts";
+import type { Pleg } from "./pleg.ts";
+
+/** What a status is computed from besides the pod and its picture. */
+export interface StatusSituation {
+  readonly previous: PodStatus | undefined;
+  readonly startErrors: ReadonlyMap<string, { reason: string; message: string }>;
+  readonly actions: PodActions | undefined;
+  readonly terminating: boolean;
+  /** Nothing of the pod runs any more, and nothing will. */
+  readonly stopped: boolean;
+  readonly failed: { reason: string; message: string } | undefined;
+  readonly podIPs: readonly string[];
+}
+
+export interface PodSyncerOptions {
+  pleg: Pick<Pleg, "get" | "refresh">;
+  runner: PodRunner;
+  volumes: VolumeManager;
+  cgroups: CgroupManager;
+  probes: ProbeManager;
+  images: Pick<ImageManager, "heldMs">;
+  statuses: StatusManager;
+  backoff: Backoff;
+  host: Pick<Host, "mkdir" | "removeTree">;
+  clock: Clock;
+  events: EventSink;
+  log: Logger;
+  /** Computes a pod's status; pure. */
+  status: (pod: BoundPod, observed: ObservedPod, situation: StatusSituation) => PodStatus;
+  /** Milliseconds left of the pod's active deadline; undefined without one. */
+  deadlineMs: (pod: BoundPod, status: PodStatus | undefined) => number | undefined;
+  /** Why pods without the node's own network cannot start now, or undefined. */
+  networkError: () => string | undefined;
+  /** The node's addresses, which host-network pods have. */
+  nodeIPs: readonly string[];
+  /** `<root>/pods/<uid>`, and the pod's log directory. */
+  podDir: (uid: string) => string;
+  logDir: (pod: BoundPod) => string;
+  /** Removes the legacy links of the pod's containers. */
+  removeLogLinks: (pod: BoundPod, observed: ObservedPod) => Promise<void>;
+  /** Told when a pod has gone for good. */
+  onGone: (uid: string) => void;
+}
