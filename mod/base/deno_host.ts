@@ -2,6 +2,7 @@ import { statfs } from "node:fs/promises";
 import type { FileInfo, FileKind, FsSpace, Host, MountEntry, OpenFile } from "./host.ts";
 import { HostError, hostError, isMissing } from "./host_error.ts";
 import { groupTree } from "./deno_group_tree.ts";
+import { gzipFile } from "./deno_gzip.ts";
 import { killProcess } from "./deno_kill.ts";
 import { makeLink } from "./deno_link.ts";
 import { mount, mountBelow, unmount } from "./deno_mount.ts";
@@ -228,6 +229,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
     realPath: (path) => guard("realPath", path, () => beyond(procRoot, path, Deno.realPath)),
     symlink: (target, path) => makeLink(context, target, path),
     rename: (from, to) => guard("rename", from, () => Deno.rename(from, to)),
+    gzip: (from, to, signal) => guard("gzip", from, () => gzipFile(from, to, signal)),
     chmod: (path, mode) => guard("chmod", path, () => Deno.chmod(path, mode)),
     chown: (path, uid, gid) => guard("chown", path, () => Deno.chown(path, uid, gid)),
     groupTree: (path, options) => guard("groupTree", path, () => groupTree(procRoot, path, options)),

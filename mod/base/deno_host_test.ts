@@ -321,3 +321,24 @@ Deno.test("DenoHost open: reads in pieces, and goes on reading a file that was r
     await assert.rejects(host.open(`${dir}/none`), isMissing);
   });
 });
+
+Deno.test("DenoHost gzip: whole, with the mode of the source; what fails or is called off leaves nothing", async () => {
+  await within(async (host, dir) => {
+    const bytes = new Uint8Array(300_000).map((_, at) => at * at % 251);
+    await host.write(`${dir}/a`, bytes, { mode: 0o640 });
+    await host.write(`${dir}/a.gz`, "longer than nothing", { mode: 0o644 });
+    await host.gzip(`${dir}/a`, `${dir}/a.gz`);
+    const stream = new Blob([await Deno.readFile(`${dir}/a.gz`)]).stream().pipeThrough(new DecompressionStream("gzip"));
+    assert.deepEqual(new Uint8Array(await new Response(stream).arrayBuffer()), bytes);
+    assert.equal((await host.stat(`${dir}/a.gz`))?.mode, 0o640);
+    await assert.rejects(host.gzip(dir, `${dir}/b.gz`), fails("EINVAL"));
+    await assert.rejects(host.gzip(`${dir}/none`, `${dir}/b.gz`), fails("ENOENT"));
+    await assert.rejects(host.gzip(`${dir}/a`, `${dir}/none/b.gz`), fails("ENOENT"));
+    await assert.rejects(host.gzip(`${dir}/a`, `${dir}/b.gz`, AbortSignal.abort()), isAborted);
+    const stop = new AbortController();
+    const under = host.gzip(`${dir}/a`, `${dir}/b.gz`, stop.signal);
+    stop.abort();
+    await assert.rejects(under, isAborted);
+    assert.equal(await host.lstat(`${dir}/b.gz`), undefined);
+  });
+});

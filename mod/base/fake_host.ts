@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { abortedBy } from "./errors.ts";
 import { errno, type Found, infoOf, type Inode } from "./fake_host_fs.ts";
 import { below, bytesOf, FakeMachine, join, record } from "./fake_machine.ts";
@@ -145,6 +146,15 @@ export class FakeHost extends FakeMachine implements Host {
       this.fs.touch(source.parent);
       this.changed(source.path);
       this.changed(target.path);
+    });
+  }
+
+  gzip(from: string, to: string, signal?: AbortSignal): Promise<void> {
+    return this.attempt("gzip", from, () => {
+      if (signal?.aborted) throw abortedBy(signal);
+      const { inode } = this.fs.need(from);
+      if (inode.kind !== "file") throw errno("EINVAL");
+      this.store(to, gzipSync(inode.data), inode.mode & 0o777);
     });
   }
 

@@ -16,6 +16,7 @@ const writes = new Set<HostOperation>([
   "mkdir",
   "symlink",
   "rename",
+  "gzip",
   "chmod",
   "chown",
   "groupTree",
@@ -24,7 +25,7 @@ const writes = new Set<HostOperation>([
   "mountBelow",
 ]);
 /** Operations that need new room. */
-const grows = new Set<HostOperation>(["write", "mkdir", "symlink"]);
+const grows = new Set<HostOperation>(["write", "gzip", "mkdir", "symlink"]);
 
 /** Options of a FakeHost. */
 export interface FakeHostOptions {

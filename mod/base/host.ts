@@ -100,6 +100,11 @@ export interface Host {
   realPath(path: string): Promise<string>;
   symlink(target: string, path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
+  /**
+   * Writes the gzip of a regular file to `to`, replacing it, with the permission bits of the source. Neither is held in
+   * memory whole. Nothing is left at `to` when it fails.
+   */
+  gzip(from: string, to: string, signal?: AbortSignal): Promise<void>;
   chmod(path: string, mode: number): Promise<void>;
   chown(path: string, uid: number, gid: number): Promise<void>;
   /**
