@@ -9,7 +9,7 @@ import {
   containerLogDir,
   containerLogFile,
   legacyLogLink,
-  podLogDir,
+  podLogDirIfAny,
   type PodNames,
   restartCountOfLog,
   uidOfLogDir,
@@ -91,7 +91,9 @@ export class LogFiles implements ContainerLogFiles {
   async unlink(pod: PodNames, containers: readonly { readonly id: string; readonly name: string }[]): Promise<void> {
     const { host, linkDir, podLogsDir } = this.#o;
     for (const { id, name } of containers) await host.remove(legacyLogLink(linkDir, pod, name, id));
-    const own = `${podLogDir(podLogsDir, pod)}/`;
+    const dir = podLogDirIfAny(podLogsDir, pod);
+    if (dir === undefined) return;
+    const own = `${dir}/`;
     for (const { name, kind } of await this.#list(linkDir)) {
       if (kind !== "symlink" || !name.startsWith(`${pod.metadata.name}_${pod.metadata.namespace}_`)) continue;
       const link = `${linkDir}/${name}`;
@@ -123,7 +125,8 @@ export class LogFiles implements ContainerLogFiles {
 
   /** Removes a pod's log directory with all in it. */
   async removePodLogs(pod: PodNames): Promise<void> {
-    await this.#o.host.removeTree(podLogDir(this.#o.podLogsDir, pod));
+    const dir = podLogDirIfAny(this.#o.podLogsDir, pod);
+    if (dir !== undefined) await this.#o.host.removeTree(dir);
   }
 
   /** Removes the log directories of pods that may go. Each failure is logged; the rest goes on. */

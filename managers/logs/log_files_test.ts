@@ -97,6 +97,11 @@ Deno.test("legacy links: made for a log that exists, corrected, removed", async 
   const made = (await host.readDir(links)).map((e) => e.name);
   assert.deepEqual(made.map((n) => n.length), [255]);
   assert.ok(made[0]?.endsWith("f.log"));
+
+  // what never had a log directory must not stand in the way of the pod's removal
+  const tooWide = { metadata: { ...pod.metadata, name: "z".repeat(253) } };
+  await logFiles.unlink(tooWide, [{ id, name: "c" }]);
+  await logFiles.removePodLogs(tooWide);
 });
 
 Deno.test("the logs of a removed container go, its neighbours' stay", async () => {

@@ -19,7 +19,7 @@ import { Lanes } from "../base/lanes.ts";
 import { Scope } from "../base/scope.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import { admit } from "../pod/admission/admit.ts";
-import { podDir, podLogDir, rootPaths } from "../pod/config/paths.ts";
+import { podDir, podLogDirIfAny, rootPaths } from "../pod/config/paths.ts";
 import { type ObservedPod, unobserved } from "../pod/observed.ts";
 import { activeDeadline } from "../pod/status/deadline.ts";
 import { generateStatus } from "../pod/status/generate.ts";
@@ -204,7 +204,7 @@ class ComposedAgent implements ServedAgent {
       networkError: () => this.#runtimeState.networkError,
       nodeIPs: facts.ips,
       podDir: (uid) => podDir(rootDir, uid),
-      logDir: (pod) => podLogDir(config.podLogsDir, pod),
+      logDir: (pod) => podLogDirIfAny(config.podLogsDir, pod),
       removeLogLinks: (pod, observed) => logs.unlink(pod, observed.containers),
       onGone: () => housekeeping.mark(),
     });

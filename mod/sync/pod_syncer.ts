@@ -245,7 +245,8 @@ export class AgentPodSyncer implements PodSyncer {
     await this.#o.removeLogLinks(pod, observed);
     await this.#o.runner.removePod(pod, observed, why, signal);
     await host.removeTree(this.#o.podDir(uid));
-    await host.removeTree(this.#o.logDir(pod));
+    const logDir = this.#o.logDir(pod);
+    if (logDir !== undefined) await host.removeTree(logDir);
     await pleg.refresh(uid, signal);
     this.#memory.delete(uid);
     this.#o.onGone(uid);

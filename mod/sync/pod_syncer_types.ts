@@ -47,9 +47,9 @@ export interface PodSyncerOptions {
   networkError: () => string | undefined;
   /** The node's addresses, which host-network pods have. */
   nodeIPs: readonly string[];
-  /** `<root>/pods/<uid>`, and the pod's log directory. */
+  /** `<root>/pods/<uid>`, and the pod's log directory if its names allow one. */
   podDir: (uid: string) => string;
-  logDir: (pod: BoundPod) => string;
+  logDir: (pod: BoundPod) => string | undefined;
   /** Removes the legacy links of the pod's containers. */
   removeLogLinks: (pod: BoundPod, observed: ObservedPod) => Promise<void>;
   /** Told when a pod has gone for good. */

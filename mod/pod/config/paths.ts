@@ -132,6 +132,12 @@ export function podLogDir(podLogsDir: string, pod: PodNames): string {
   return `${podLogsDir}/${pathElement(`${namespace}_${name}_${uid}`, "pod log directory")}`;
 }
 
+/** `podLogDir`; undefined for a pod whose names are too long for one, which therefore never had any. */
+export function podLogDirIfAny(podLogsDir: string, pod: PodNames): string | undefined {
+  const { namespace, name, uid } = pod.metadata;
+  return utf8.encode(`${namespace}_${name}_${uid}`).length > longestName ? undefined : podLogDir(podLogsDir, pod);
+}
+
 /** The pod UID that a log directory's name ends with. */
 export function uidOfLogDir(name: string): string {
   return name.slice(name.lastIndexOf("_") + 1);

@@ -73,6 +73,13 @@ Deno.test("the legacy link's name fits in 255 bytes", () => {
   assert.equal(of(`${"a".repeat(250)}é`), `${"a".repeat(250)}.log`, "no half character");
 });
 
+Deno.test("a pod whose names are too long for a log directory has none", () => {
+  const named = (length: number) => ({ metadata: { namespace: "n", name: "x".repeat(length), uid: "u" } });
+  assert.equal(paths.podLogDirIfAny("/l", named(251)), `/l/n_${"x".repeat(251)}_u`);
+  assert.equal(paths.podLogDirIfAny("/l", named(252)), undefined);
+  assert.throws(() => paths.podLogDir("/l", named(252)), /255 bytes/);
+});
+
 Deno.test("names on disk are read back", () => {
   assert.equal(paths.uidOfLogDir("ns_web_u-1"), "u-1");
   assert.equal(paths.uidOfLogDir("u-1"), "u-1");
