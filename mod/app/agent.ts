@@ -295,6 +295,17 @@ class ComposedAgent implements ServedAgent {
     return { ...(runtimeError ? { runtimeError } : {}), ...(networkError ? { networkError } : {}) };
   }
 
+  leaving(): { pod: BoundPod; status: PodStatus | undefined }[] {
+    const pods = [...this.#workers.all()].map((worker) => worker.pod);
+    return pods.filter(({ metadata }) => !this.#wanted.has(metadata.uid))
+      .map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
+  }
+
+  get runtimeTrouble(): ServedAgent["runtimeTrouble"] {
+    const { runtimeError, networkError } = this.#runtimeState;
+    return { ...(runtimeError ? { runtimeError } : {}), ...(networkError ? { networkError } : {}) };
+  }
+
   get view(): ServedAgent["view"] {
     const pleg = this.#pleg, wanted = this.#wanted, statuses = this.#statuses;
     return {

@@ -58,6 +58,10 @@ export interface Agent {
 
 /** An agent whose pods the node's HTTP API can show. */
 export interface ServedAgent extends Agent {
+  /** The pods that no source wants any more and that have not ended yet, with their statuses. */
+  leaving(): { pod: BoundPod; status: PodStatus | undefined }[];
+  /** Why the runtime cannot be used, and why pods get no network; empty when all is well. */
+  readonly runtimeTrouble: { readonly runtimeError?: string; readonly networkError?: string };
   /** What the node's HTTP API shows of pods. */
   readonly view: Pick<
     ServerBackend,
