@@ -5,6 +5,7 @@ import { createContainerGC } from "../../managers/gc/collector.ts";
 import { createImageManager } from "../../managers/images/manager.ts";
 import { createHookRunner } from "../../managers/lifecycle/hooks.ts";
 import { LogFiles } from "../../managers/logs/log_files.ts";
+import type { LogRotation } from "../../managers/logs/rotation.ts";
 import { terminationMessage } from "../../managers/logs/termination.ts";
 import { createProbeManager } from "../../managers/probes/manager.ts";
 import { BackoffStore } from "../../managers/runtime/backoff_store.ts";
@@ -35,6 +36,7 @@ import { QosKeeper } from "../sync/qos_keeper.ts";
 import { RuntimeState } from "../sync/runtime_state.ts";
 import { type Admission, SyncLoop } from "../sync/sync_loop.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
+import { makeLogRotation } from "./agent_upkeep.ts";
 import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
 
 /** Puts an agent together. Nothing runs before `run` is called. */
@@ -70,6 +72,7 @@ class ComposedAgent implements ServedAgent {
   readonly #cgroups: CgroupManager;
   readonly #qos: QosKeeper;
   readonly #backoffStore: BackoffStore;
+  readonly #rotation: LogRotation;
 
   constructor(options: AgentOptions) {
     this.#o = options;
@@ -186,6 +189,7 @@ class ComposedAgent implements ServedAgent {
       },
       onRuntime: (up, error) => this.#onRuntime(up, error),
     });
+    this.#rotation = makeLogRotation(options, runtime, scope, () => this.#pleg.all());
     const syncer = new AgentPodSyncer({
       pleg: this.#pleg,
       runner,
@@ -295,17 +299,6 @@ class ComposedAgent implements ServedAgent {
     return { ...(runtimeError ? { runtimeError } : {}), ...(networkError ? { networkError } : {}) };
   }
 
-  leaving(): { pod: BoundPod; status: PodStatus | undefined }[] {
-    const pods = [...this.#workers.all()].map((worker) => worker.pod);
-    return pods.filter(({ metadata }) => !this.#wanted.has(metadata.uid))
-      .map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
-  }
-
-  get runtimeTrouble(): ServedAgent["runtimeTrouble"] {
-    const { runtimeError, networkError } = this.#runtimeState;
-    return { ...(runtimeError ? { runtimeError } : {}), ...(networkError ? { networkError } : {}) };
-  }
-
   get view(): ServedAgent["view"] {
     const pleg = this.#pleg, wanted = this.#wanted, statuses = this.#statuses;
     return {
@@ -334,6 +327,7 @@ class ComposedAgent implements ServedAgent {
       scope.spawn("runtime state", (s) => this.#runtimeState.run(s));
       scope.spawn("pleg", (s) => this.#pleg.run(s));
       scope.spawn("container events", (s) => this.#pleg.follow(s));
+      scope.spawn("log rotation", (s) => this.#rotation.run(s));
       this.#qos.mark();
       await this.#loop.run(scope.signal);
     } catch (thrown) {

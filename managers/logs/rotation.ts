@@ -1,0 +1,205 @@
+import type { RuntimeService } from "../../cri/api.ts";
+import { Backoff } from "../../mod/base/backoff.ts";
+import type { Clock } from "../../mod/base/clock.ts";
+import { isAborted, messageOf } from "../../mod/base/errors.ts";
+import type { Host } from "../../mod/base/host.ts";
+import type { Because } from "../../mod/base/journal.ts";
+import type { Logger } from "../../mod/base/log.ts";
+import type { Scope } from "../../mod/base/scope.ts";
+import { Semaphore } from "../../mod/base/semaphore.ts";
+import type { ObservedContainer, ObservedPod } from "../../mod/pod/observed.ts";
+import { planRotation } from "./rotation_plan.ts";
+
+export interface LogRotationOptions {
+  readonly host: Pick<Host, "lstat" | "readDir" | "remove" | "rename" | "gzip">;
+  readonly runtime: Pick<RuntimeService, "reopenContainerLog">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Owns the rotations under way. */
+  readonly scope: Scope;
+  /** Only logs below it are rotated. */
+  readonly podLogsDir: string;
+  /** The pods as they were last seen. */
+  readonly pods: () => Iterable<ObservedPod>;
+  /** containerLogMaxSize, bytes; negative turns rotation off. */
+  readonly maxSizeBytes: number;
+  /** containerLogMaxFiles. */
+  readonly maxFiles: number;
+  /** containerLogMaxWorkers: logs whose old files are cleared and compressed at once. */
+  readonly maxWorkers: number;
+  /** containerLogMonitorInterval, milliseconds. */
+  readonly intervalMs: number;
+}
+
+/** The longest wait between two tries on a log that cannot be rotated, in milliseconds. */
+const longestHoldMs = 300_000;
+
+type Target = { readonly pod: ObservedPod; readonly container: ObservedContainer };
+
+/**
+ * Rotates the logs of running containers (runtime-contract.md section 21, features E15 and I23). An interval costs one
+ * stat for each running container. Nothing is lost when a rotation fails or the agent ends in the middle of one: a log
+ * that the runtime does not open anew gets its name back, and one that has no name is opened anew at the next look.
+ */
+export class LogRotation {
+  readonly #o: LogRotationOptions;
+  readonly #workers: Semaphore;
+  /** Holds logs that could not be rotated, by container id. */
+  readonly #held: Backoff;
+  /** Containers whose log is being rotated; one may wait long for its runtime, without holding up the others. */
+  readonly #busy = new Set<string>();
+
+  constructor(options: LogRotationOptions) {
+    this.#o = options;
+    this.#workers = new Semaphore(Math.max(1, options.maxWorkers));
+    this.#held = new Backoff({ clock: options.clock, initial: options.intervalMs, max: longestHoldMs });
+  }
+
+  /** Looks at the logs each interval until the signal aborts; returns at once when rotation is turned off. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, scope, maxSizeBytes, intervalMs } = this.#o;
+    if (maxSizeBytes < 0) return;
+    while (!signal.aborted) {
+      for (const rotate of await this.#look(signal)) scope.spawn("log rotation", rotate);
+      await clock.sleep(intervalMs, signal);
+    }
+  }
+
+  /** Looks at the logs once; resolves when those that were large enough have been rotated. Rejects with Aborted only. */
+  async sweep(signal: AbortSignal): Promise<void> {
+    await Promise.all((await this.#look(signal)).map((rotate) => rotate(signal)));
+  }
+
+  /** Finds the logs that need something done; what is returned must be called. */
+  async #look(signal: AbortSignal): Promise<((signal: AbortSignal) => Promise<void>)[]> {
+    const { pods } = this.#o;
+    this.#held.prune();
+    const due: ((signal: AbortSignal) => Promise<void>)[] = [];
+    const targets = [...pods()].flatMap((pod) => pod.containers.map((container) => ({ pod, container })));
+    for (const target of targets) {
+      const { container } = target;
+      if (signal.aborted) return due;
+      if (container.state !== "running" || this.#busy.has(container.id) || !this.#isOurs(container.logPath)) continue;
+      if (this.#held.remaining(container.id) > 0) continue;
+      const work = await this.#workFor(target);
+      if (!work) continue;
+      this.#busy.add(container.id);
+      due.push(async (signal) => {
+        try {
+          await work(signal);
+          this.#held.reset(container.id);
+        } catch (thrown) {
+          if (isAborted(thrown) && signal.aborted) throw thrown;
+          this.#fail(target, "A container's log cannot be rotated; it is tried again", thrown);
+        } finally {
+          this.#busy.delete(container.id);
+        }
+      });
+    }
+    return due;
+  }
+
+  /** The path comes from the runtime: only files below our own directory are touched. */
+  #isOurs(path: string): boolean {
+    return path.startsWith(`${this.#o.podLogsDir}/`) && !`${path}/`.includes("/../");
+  }
+
+  /** One stat tells what a log needs; undefined for nothing. */
+  async #workFor(target: Target): Promise<((signal: AbortSignal) => Promise<void>) | undefined> {
+    const { host, maxSizeBytes } = this.#o;
+    try {
+      const info = await host.lstat(target.container.logPath);
+      if (!info) return (signal) => this.#reopenMissing(target, signal);
+      // An empty log has nothing to rotate, whatever the size is set to.
+      if (info.kind !== "file" || info.size === 0 || info.size < maxSizeBytes) return undefined;
+      return (signal) => this.#rotate(target, info.size, signal);
+    } catch (thrown) {
+      this.#fail(target, "A container's log cannot be looked at", thrown);
+      return undefined;
+    }
+  }
+
+  #fail({ pod, container }: Target, message: string, thrown: unknown): void {
+    this.#held.step(container.id);
+    this.#o.log.warn(message, {
+      pod: `${pod.name}_${pod.namespace}`,
+      container: container.name,
+      path: container.logPath,
+      error: messageOf(thrown),
+    });
+  }
+
+  #because({ pod, container }: Target, reason: string, message: string): Because {
+    const { namespace, name, uid } = pod;
+    return { pod: { namespace, name, uid }, container: container.name, reason, message };
+  }
+
+  /** Someone removed the log, or the agent ended between renaming it and having it opened anew. */
+  async #reopenMissing(target: Target, signal: AbortSignal): Promise<void> {
+    const { host, runtime } = this.#o;
+    const { id, logPath } = target.container;
+    const because = this.#because(target, "LogMissing", `its log ${logPath} is not there; the runtime opens it anew`);
+    await runtime.reopenContainerLog(id, { because, signal });
+    if (!await host.lstat(logPath)) throw new Error(`${logPath} is not there, also after it was opened anew`);
+  }
+
+  async #rotate(target: Target, size: number, signal: AbortSignal): Promise<void> {
+    const { host, clock, log, maxFiles, maxSizeBytes } = this.#o;
+    const { logPath } = target.container;
+    const slash = logPath.lastIndexOf("/");
+    const [dir, file] = [logPath.slice(0, slash), logPath.slice(slash + 1)];
+    const rotated = await this.#workers.use(async () => {
+      const entries = await host.readDir(dir);
+      const names = entries.filter((one) => one.kind === "file").map((one) => one.name);
+      const plan = planRotation({ file, names, maxFiles, now: clock.now() });
+      for (const { name, why } of plan.remove) {
+        await host.remove(`${dir}/${name}`);
+        log.detail(4, "Removed an old log", { path: `${dir}/${name}`, why });
+      }
+      for (const name of plan.compress) await this.#compress(`${dir}/${name}`, signal);
+      return `${dir}/${plan.rotated}`;
+    }, signal);
+    const message = `its log has ${size} bytes, and containerLogMaxSize is ${maxSizeBytes}`;
+    await this.#renew(target, rotated, this.#because(target, "LogRotation", message), signal);
+    log.detail(2, "Rotated a container's log", { path: logPath, rotated, size });
+  }
+
+  /** Compresses a rotated log. One that cannot be (a full disk) stays as it is: the number of files is kept anyway. */
+  async #compress(path: string, signal: AbortSignal): Promise<void> {
+    const { host, log } = this.#o;
+    const temporary = `${path}.tmp`;
+    try {
+      await host.gzip(path, temporary, signal);
+      await host.rename(temporary, `${path}.gz`);
+      // The container was removed with its logs meanwhile: this copy must not stay.
+      if (!await host.lstat(path)) await host.remove(`${path}.gz`);
+      else await host.remove(path);
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      log.warn("A rotated log cannot be compressed; it stays as it is", { path, error: messageOf(thrown) });
+    }
+  }
+
+  /** Gives the log its new name and has the runtime open a new one; without that it gets its own name back. */
+  async #renew(target: Target, rotated: string, because: Because, signal: AbortSignal): Promise<void> {
+    const { host, runtime, log } = this.#o;
+    const { id, logPath } = target.container;
+    await host.rename(logPath, rotated);
+    try {
+      await runtime.reopenContainerLog(id, { because, signal });
+    } catch (thrown) {
+      // Where a call fails whose work was done all the same (a deadline), the new log must not be overwritten.
+      if (await host.lstat(logPath)) throw thrown;
+      try {
+        await host.rename(rotated, logPath);
+      } catch (second) {
+        log.error("A rotated log cannot be given its name back; what its container writes goes there", {
+          path: logPath,
+          rotated,
+          error: messageOf(second),
+        });
+      }
+      throw thrown;
+    }
+  }
+}
