@@ -61,8 +61,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { host, log } = options;
   const warnings: string[] = deprecations(parsed);
   const files: ConfigFile[] = [];
-  const { flags } = parsed;
   const absolute = (path: string) => options.cwd === undefined ? path : posix.resolve(options.cwd, path);
+  const flags = { ...parsed.flags, rootDir: rootDirectory(parsed.flags.rootDir, absolute) };
 
   const flagGates = parsed.values.get("feature-gates");
   let config: JsonObject = {};
@@ -108,6 +108,12 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     changed: parsed.changed,
     setFields: setFields(files, parsed),
   };
+}
+
+/** The root directory in full, without a slash at its end: the runtime gets paths below it, and has a directory of its own. */
+function rootDirectory(given: string, absolute: (path: string) => string): string {
+  if (given === "") throw badConfig("the flags have", ["--root-dir is empty; give a directory, or leave the flag out"]);
+  return posix.normalize(absolute(given)).replace(/(.)\/$/, "$1");
 }
 
 /** Resolves gates, types and checks a complete configuration. */

@@ -201,6 +201,23 @@ for (const [name, scene, field, want] of cases) {
   });
 }
 
+Deno.test("the root directory is told in full: the runtime gets paths below it", async () => {
+  const rootOf = async (given: string) => {
+    const argv = [`--config=/c.yaml`, `--root-dir=${given}`];
+    return (await loadConfig({
+      argv,
+      host: new FakeHost({ files: { "/c.yaml": standalone } }),
+      log: new RecordingLogger(),
+      cwd: "/here",
+    })).flags.rootDir;
+  };
+  assert.equal(await rootOf("rel dir/x"), "/here/rel dir/x");
+  assert.equal(await rootOf("."), "/here");
+  assert.equal(await rootOf("/a//b/../c/"), "/a/c");
+  assert.equal(await rootOf("/"), "/");
+  await refused({ config: standalone, argv: ["--root-dir="] }, /--root-dir is empty; give a directory/);
+});
+
 Deno.test("feature gates are merged by name, flags win, and defaults follow them", async () => {
   const { gates, v1beta1, config } = await load({
     config: `${standalone}featureGates: {MemoryQoS: true, EventedPLEG: true}`,
