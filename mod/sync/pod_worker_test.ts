@@ -210,6 +210,8 @@ Deno.test("an orphan is ended with a grace of one second and leaves no worker", 
   assert.deepEqual(t.syncer.did, ["terminate 9", "release 9", "purge 9"]);
   assert.equal(t.syncer.graces[0]?.graceSeconds, 1);
   assert.equal(t.workers.has("9"), false);
+  const [said] = t.log.lines;
+  assert.deepEqual([said?.level, said?.fields.pod, said?.fields.because], ["warn", "stray_default", why.message]);
   await t.scope.close();
 });
 

@@ -71,7 +71,15 @@ export class PodWorkers {
 
   /** Ends a pod that is known only from the runtime: it has no source, and gets no status. */
   removeOrphan(pod: BoundPod, why: Why): void {
-    if (this.#workers.has(pod.metadata.uid)) return;
+    const { uid } = pod.metadata;
+    if (this.#workers.has(uid)) return;
+    // What ends here may be somebody else's: two agents on one runtime take each other's pods for orphans.
+    this.#o.log.warn("a pod that the runtime has and no source wants is ended and removed", {
+      pod: podFullName(pod),
+      podUid: uid,
+      because: why.message,
+      remedy: "none, unless the pod is another agent's: each agent needs a runtime of its own",
+    });
     const worker = this.#make(pod);
     worker.remove({ why, graceSeconds: 1 });
     this.#run(worker);
