@@ -62,6 +62,14 @@ Deno.test("a bad file keeps the others; its message names file, field and value,
   ]);
 });
 
+Deno.test("a misspelled field is named when its absence makes the pod invalid", async () => {
+  const { source, errors } = make({
+    [`${dir}/a.yaml`]: manifest("a").replace("containers", "contianers"),
+  });
+  assert.deepEqual(names(await source.list("period")), []);
+  assert.match(errors()[0] ?? "", /spec\.containers: is required.*; spec\.contianers: unknown field.*"containers"/);
+});
+
 Deno.test("a file that turned bad keeps its pod until a periodic look finds the same bad text again", async () => {
   const { host, source, errors } = make({ [`${dir}/a.yaml`]: manifest("a") });
   await source.list("period");

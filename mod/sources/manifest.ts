@@ -80,6 +80,12 @@ function podsOf(tree: Tree, options: StaticPodOptions, lists: boolean): Manifest
 
 function onePod(tree: Tree, options: StaticPodOptions, what: string): Manifest {
   const decoded = decode<Pod>("Pod", tree, { what });
-  const { pod, warnings } = toStaticPod(decoded.value, options);
-  return { pods: [pod], warnings: [...decoded.warnings, ...warnings] };
+  try {
+    const { pod, warnings } = toStaticPod(decoded.value, options);
+    return { pods: [pod], warnings: [...decoded.warnings, ...warnings] };
+  } catch (thrown) {
+    // what is missing was often only misspelled
+    if (!(thrown instanceof KubeletError) || decoded.warnings.length === 0) throw thrown;
+    throw new KubeletError(thrown.code, [thrown.message, ...decoded.warnings.slice(0, 3)].join("; "), { cause: thrown });
+  }
 }
