@@ -4,6 +4,7 @@ import { type DevOptions, devOptions, usage, UsageError } from "./dev_options.ts
 import { exists, namesIn, remove, repository } from "./lib/files.ts";
 import { complain, print, printRaw } from "./lib/print.ts";
 import { table } from "./lib/table.ts";
+import { followLines, worthSaying } from "./node/agent_log.ts";
 import { AgentNode, agentPaths, cleanAgent, endAgent } from "./node/agent_node.ts";
 import { Containerd, layoutOf, startContainerd } from "./node/containerd.ts";
 import { assertUnused } from "./node/containerd_clean.ts";
@@ -128,24 +129,29 @@ async function once(agent: AgentNode, timeout: number, signal: AbortSignal): Pro
 /** Shows the pods until the signal aborts or the agent ends. */
 async function watch(agent: AgentNode, containerd: Containerd, signal: AbortSignal): Promise<number> {
   await agent.healthy(60_000);
-  step(`the node is up; runtime ${containerd.endpoint}; Ctrl-C ends it`);
+  step(`the node is up; runtime ${containerd.endpoint}`);
+  step(`add, edit or remove pods in ${agent.paths.manifests}; Ctrl-C ends everything`);
   const ended = agent.exited().then((code) => ({ code }));
   const live = Deno.stdout.isTerminal();
+  const newLines = followLines(agent.paths.log);
   let shown = "";
   let lines = 0;
   let rows: string[][] = [];
   while (!signal.aborted) {
     try {
-      rows = podRows(await agent.pods(), systemClock.now());
+      rows = podRows(await agent.pods(), systemClock.now(), await agent.statuses());
     } catch (thrown) {
       if (!await containerd.alive()) throw new Error(`containerd ended:\n${await containerd.logEnd()}`);
       complain(`dev: ${messageOf(thrown)}`);
+      lines = 0;
     }
     const text = table(podHeader, rows, live ? Deno.consoleSize().columns - 1 : Infinity);
     // off a terminal only what changed is worth a line, and age always changes
-    const key = live ? text : JSON.stringify(rows.map((row) => row.toSpliced(5, 1)));
-    if (key !== shown) {
-      printRaw(`${live && lines > 0 ? `\x1b[${lines}A\x1b[J` : ""}${text}\n${live ? "" : "\n"}`);
+    const key = live ? text : JSON.stringify(rows.map((row) => row.toSpliced(4, 1)));
+    const said = (await newLines()).map(worthSaying).filter((line) => line !== undefined);
+    if (key !== shown || said.length > 0) {
+      const above = said.map((line) => `dev: ${line}\n`).join("");
+      printRaw(`${live && lines > 0 ? `\x1b[${lines}A\x1b[J` : ""}${above}${text}\n${live ? "" : "\n"}`);
       lines = text.split("\n").length;
     }
     shown = key;

@@ -28,7 +28,8 @@ Runs pods on a private containerd with a private agent; Ctrl-C removes everythin
                      denolet.dev/expect: crashloop) crash loops; print a table; exit 0, or 1 with the reasons
   --timeout SECONDS  how long --once may take (default: 300)
   --keep             leave everything running at the end; the next run of the same name removes it
-  --manifests DIR    pods to run (default: examples/pods); copied, so that your files stay as they are
+  --manifests DIR    pods to run (default: examples/pods); your files stay as they are: the agent follows a copy,
+                     in ROOT/agent/manifests; add, edit or remove a pod there to see it change
   --containerd V     debian (1.6 of the package, default) or v2 (built once, some minutes)
   --name NAME        makes several dev nodes differ (default: dev)
   --root DIR         where everything is kept (default: /var/lib/denolet-NAME)`;
@@ -52,7 +53,9 @@ export function devOptions(args: readonly string[], directory: string): DevOptio
       },
     });
   } catch (thrown) {
-    throw new UsageError(thrown instanceof Error ? thrown.message : String(thrown), { cause: thrown });
+    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    // Node goes on about positional arguments, of which there are none here
+    throw new UsageError(`${why.split(". To specify a positional")[0]}; --help tells the options`, { cause: thrown });
   }
   const { values, positionals } = parsed;
   const after = args.indexOf("--");

@@ -23,6 +23,17 @@ function containerReason(status: ContainerStatus): { reason: string; message: st
   return undefined;
 }
 
+function troubleOf(status: PodStatus | undefined): { reason: string; message: string } | undefined {
+  const all = [...status?.initContainerStatuses ?? [], ...status?.containerStatuses ?? []];
+  return all.map(containerReason).find((r) => r !== undefined);
+}
+
+/** How a pod stands, in a word: its phase, or why it is not well. */
+export function statusWord(status: PodStatus | undefined): string {
+  const phase = status?.reason ?? status?.phase ?? "Pending";
+  return phase === "Running" || phase === "Pending" || phase === "Failed" ? troubleOf(status)?.reason ?? phase : phase;
+}
+
 /** Waiting reasons that no further waiting mends without somebody's help. */
 const hopeless = new Set([
   "CrashLoopBackOff",
@@ -49,12 +60,11 @@ export function judge(pod: BoundPod, status: PodStatus | undefined, now: number)
     ...status?.initContainerStatuses?.filter((c) => sidecars.has(c.name)) ?? [],
     ...status?.containerStatuses ?? [],
   ];
-  const troubled = all.map(containerReason).find((r) => r !== undefined);
-  const phase = status?.reason ?? status?.phase ?? "Pending";
+  const troubled = troubleOf(status);
   const base = {
     name: `${namespace}/${name}`,
     ready: `${counted.filter((c) => c.ready).length}/${pod.spec.containers.length + sidecars.size}`,
-    status: phase === "Running" || phase === "Pending" || phase === "Failed" ? troubled?.reason ?? phase : phase,
+    status: statusWord(status),
     restarts: all.reduce((sum, c) => sum + c.restartCount, 0),
     ip: status?.podIP ?? "",
   };

@@ -1,11 +1,12 @@
 import { messageOf } from "../../mod/base/errors.ts";
 import { systemClock } from "../../mod/base/clock.ts";
+import type { PodStatus } from "../../mod/kube/types.ts";
 import { namesIn, remove, repository, writeWhole } from "../lib/files.ts";
 import { GiveUp, waitFor } from "../lib/wait.ts";
 import { makeCgroup, removeCgroup } from "./cgroups.ts";
 import type { Containerd } from "./containerd.ts";
 import { unmountBelow } from "./mounts.ts";
-import { readPods, type SeenPod } from "./pods.ts";
+import { readPods, readStatuses, type SeenPod } from "./pods.ts";
 import { end, ended, processFacts, signal } from "./processes.ts";
 
 /** How an agent is run on a private containerd. */
@@ -295,6 +296,11 @@ export class AgentNode implements AsyncDisposable {
     }
   }
 
+  /** The statuses of the pods as the agent keeps them, by UID. */
+  async statuses(): Promise<Map<string, PodStatus>> {
+    return await readStatuses(`${this.paths.kubelet}/pod_status`);
+  }
+
   /** The last lines of the agent's log. */
   async logEnd(lines = 40): Promise<string> {
     return (await readOr(this.paths.log, "(no log)")).trimEnd().split("\n").slice(-lines).join("\n");
@@ -332,6 +338,7 @@ export class AgentNode implements AsyncDisposable {
       if (!await this.options.containerd.alive()) throw new Error("containerd is down: nobody can end the pods");
       if (!this.#child) {
         if (await gone()) return true;
+        this.#log("the agent has ended and its pods go on: another one ends them");
         this.start();
       }
       await this.until("the pods to end", gone, within);

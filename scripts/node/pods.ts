@@ -1,4 +1,7 @@
 import { ContainerState, PodSandboxState, RuntimeService } from "../../cri/gen/runtime_pb.ts";
+import { statusWord } from "../../mod/app/run_once.ts";
+import type { PodStatus } from "../../mod/kube/types.ts";
+import { namesIn } from "../lib/files.ts";
 import { BareCri } from "./bare_cri.ts";
 
 /** A container as the runtime knows it; only the latest of each name. */
@@ -114,35 +117,77 @@ async function orGone<T>(call: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Rows for `table`: one a pod. Age counts from `now` (milliseconds since the epoch). */
-export function podRows(pods: readonly SeenPod[], now: number): string[][] {
+/** The statuses that an agent keeps in a directory, by pod UID; what vanishes while it is read is left out. */
+export async function readStatuses(directory: string): Promise<Map<string, PodStatus>> {
+  const statuses = new Map<string, PodStatus>();
+  for (const name of await namesIn(directory)) {
+    const uid = /^(.+)\.json$/.exec(name)?.[1];
+    if (uid === undefined || name.startsWith(".")) continue;
+    try {
+      statuses.set(uid, JSON.parse(await Deno.readTextFile(`${directory}/${name}`)));
+    } catch (thrown) {
+      if (!(thrown instanceof Deno.errors.NotFound)) throw thrown;
+    }
+  }
+  return statuses;
+}
+
+/** Rows for `table`: one a pod, by its status, or by what the runtime says while there is none. Age counts from `now`. */
+export function podRows(
+  pods: readonly SeenPod[],
+  now: number,
+  statuses: ReadonlyMap<string, PodStatus> = new Map(),
+): string[][] {
   return pods.map((pod) => {
-    const running = pod.containers.filter((one) => one.state === "running").length;
-    const failed = pod.containers.find((one) => one.exitCode !== undefined && one.exitCode !== 0);
-    const what = running > 0 && !failed
-      ? "Running"
-      : failed
-      ? `${failed.name}: ${failed.reason || "Error"} (exit code ${failed.exitCode})`
-      : pod.containers.length > 0 && pod.containers.every((one) => one.state === "exited")
-      ? "Completed"
-      : pod.ready
-      ? "Starting"
-      : "Ended";
-    const restarts = pod.containers.reduce((sum, one) => sum + one.restarts, 0);
+    const status = statuses.get(pod.uid);
+    const { ready, what, restarts } = status ? byStatus(status) : byRuntime(pod);
     return [
-      pod.namespace,
-      pod.name,
-      `${running}/${pod.containers.length}`,
+      `${pod.namespace}/${pod.name}`,
+      ready,
       what,
       String(restarts),
       age(now - Number(pod.createdAt / 1_000_000n)),
-      pod.ip || "-",
+      status?.podIP || pod.ip || "-",
     ];
   });
 }
 
+interface Words {
+  readonly ready: string;
+  readonly what: string;
+  readonly restarts: number;
+}
+
+function byStatus(status: PodStatus): Words {
+  const inits = status.initContainerStatuses ?? [];
+  // of the init containers only sidecars run on once they are ready
+  const counted = [...inits.filter((one) => one.state?.running && one.ready), ...status.containerStatuses ?? []];
+  const all = [...inits, ...status.containerStatuses ?? []];
+  return {
+    ready: `${counted.filter((one) => one.ready).length}/${counted.length}`,
+    what: statusWord(status),
+    restarts: all.reduce((sum, one) => sum + one.restartCount, 0),
+  };
+}
+
+function byRuntime(pod: SeenPod): Words {
+  const running = pod.containers.filter((one) => one.state === "running").length;
+  const failed = pod.containers.find((one) => one.exitCode !== undefined && one.exitCode !== 0);
+  const what = running > 0 && !failed
+    ? "Running"
+    : failed
+    ? `${failed.name}: ${failed.reason || "Error"} (exit code ${failed.exitCode})`
+    : pod.containers.length > 0 && pod.containers.every((one) => one.state === "exited")
+    ? "Completed"
+    : pod.ready
+    ? "Starting"
+    : "Ended";
+  const restarts = pod.containers.reduce((sum, one) => sum + one.restarts, 0);
+  return { ready: `?/${pod.containers.length}`, what, restarts };
+}
+
 /** The header that belongs to `podRows`. */
-export const podHeader = ["NAMESPACE", "NAME", "RUNNING", "STATE", "RESTARTS", "AGE", "IP"] as const;
+export const podHeader = ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP"] as const;
 
 /** A span of milliseconds as kubectl writes it, roughly: 42s, 7m, 3h, 2d. */
 export function age(milliseconds: number): string {

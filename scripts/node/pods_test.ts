@@ -1,4 +1,5 @@
 import assert from "@assert";
+import type { ContainerState, ContainerStatus, PodStatus } from "../../mod/kube/types.ts";
 import { age, podRows, type SeenContainer, type SeenPod } from "./pods.ts";
 
 function pod(containers: Partial<SeenContainer>[], more: Partial<SeenPod> = {}): SeenPod {
@@ -20,21 +21,57 @@ function pod(containers: Partial<SeenContainer>[], more: Partial<SeenPod> = {}):
 
 Deno.test("pods: a row tells what the pod does", () => {
   const table: [SeenPod, string[]][] = [
-    [pod([{}]), ["1/1", "Running", "0", "10.1.2.3"]],
-    [pod([{}, { state: "exited", exitCode: 0, restarts: 2 }]), ["1/2", "Running", "2", "10.1.2.3"]],
-    [pod([{ state: "exited", exitCode: 3, reason: "Error" }]), ["0/1", "c0: Error (exit code 3)", "0", "10.1.2.3"]],
+    [pod([{}]), ["?/1", "Running", "0", "10.1.2.3"]],
+    [pod([{}, { state: "exited", exitCode: 0, restarts: 2 }]), ["?/2", "Running", "2", "10.1.2.3"]],
+    [pod([{ state: "exited", exitCode: 3, reason: "Error" }]), ["?/1", "c0: Error (exit code 3)", "0", "10.1.2.3"]],
     [pod([{}, { state: "exited", exitCode: 137, reason: "OOMKilled", restarts: 1 }]), [
-      "1/2",
+      "?/2",
       "c1: OOMKilled (exit code 137)",
       "1",
       "10.1.2.3",
     ]],
-    [pod([{ state: "exited", exitCode: 0 }], { ready: false, ip: "" }), ["0/1", "Completed", "0", "-"]],
-    [pod([]), ["0/0", "Starting", "0", "10.1.2.3"]],
-    [pod([], { ready: false }), ["0/0", "Ended", "0", "10.1.2.3"]],
+    [pod([{ state: "exited", exitCode: 0 }], { ready: false, ip: "" }), ["?/1", "Completed", "0", "-"]],
+    [pod([]), ["?/0", "Starting", "0", "10.1.2.3"]],
+    [pod([], { ready: false }), ["?/0", "Ended", "0", "10.1.2.3"]],
   ];
   for (const [one, [running, state, restarts, ip]] of table) {
-    assert.deepEqual(podRows([one], 43_000), [["default", "p", running, state, restarts, "42s", ip]]);
+    assert.deepEqual(podRows([one], 43_000), [["default/p", running, state, restarts, "42s", ip]]);
+  }
+});
+
+Deno.test("pods: a row goes by the status that the agent keeps", () => {
+  const of = (name: string, ready: boolean, state: ContainerState, restartCount = 0): ContainerStatus => ({
+    name,
+    ready,
+    state,
+    restartCount,
+    image: "",
+    imageID: "",
+  });
+  const running = { running: { startedAt: "2026-01-01T00:00:00Z" } };
+  const done = { terminated: { exitCode: 0 } };
+  const table: [PodStatus, string[]][] = [
+    [{ phase: "Running", podIP: "10.9.9.9", containerStatuses: [of("a", false, running)] }, [
+      "0/1",
+      "Running",
+      "0",
+      "10.9.9.9",
+    ]],
+    [{
+      phase: "Running",
+      initContainerStatuses: [of("i", true, done), of("s", true, running, 1)],
+      containerStatuses: [of("a", true, running)],
+    }, ["2/2", "Running", "1", "10.1.2.3"]],
+    [{ phase: "Running", containerStatuses: [of("a", false, { waiting: { reason: "CrashLoopBackOff" } }, 3)] }, [
+      "0/1",
+      "CrashLoopBackOff",
+      "3",
+      "10.1.2.3",
+    ]],
+  ];
+  for (const [status, [ready, state, restarts, ip]] of table) {
+    const rows = podRows([pod([{}])], 43_000, new Map([["u", status]]));
+    assert.deepEqual(rows, [["default/p", ready, state, restarts, "42s", ip]]);
   }
 });
 
