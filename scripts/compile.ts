@@ -44,7 +44,9 @@ async function compile(work: string): Promise<string | undefined> {
   ], { signal: AbortSignal.timeout(compileWithinMs), env: { NO_COLOR: "1" } });
   if (ended.code !== 0) {
     const lines = ended.stderr.split("\n").map((line) => line.trim());
-    return lines.find((line) => /^\d+: error|error:/.test(line)) ?? `exit code ${ended.code}`;
+    // the first line only says what was being done, a numbered one what went wrong
+    return lines.find((line) => /^\d+: error/.test(line))?.replace(/^\d+: /, "") ??
+      lines.find((line) => line.startsWith("error:")) ?? `exit code ${ended.code}`;
   }
   await place(made, ["deno compile: reading and writing is not narrowed to paths this way", ...flags]);
   return undefined;
