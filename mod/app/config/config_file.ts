@@ -1,5 +1,6 @@
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import type { Host } from "../../base/host.ts";
+import { isMissing } from "../../base/host_error.ts";
 import { parseText, type Tree } from "../../kube/yaml_tree.ts";
 import { badConfig } from "./command_line.ts";
 import { decodeObject } from "./decode.ts";
@@ -33,7 +34,8 @@ export async function readConfigFile(host: Host, path: string, options: { dropIn
     bytes = await host.readBytes(path, MAX_BYTES + 1);
   } catch (thrown) {
     const remedy = options.dropIn ? "check --config-dir" : "check --config";
-    throw new KubeletError("BadConfig", `${what} can't be read: ${messageOf(thrown)}; ${remedy}`, { cause: thrown });
+    const why = isMissing(thrown) ? "there is no such file" : messageOf(thrown);
+    throw new KubeletError("BadConfig", `${what} can't be read: ${why}; ${remedy}`, { cause: thrown });
   }
   const { tree, warnings } = parseText(bytes, {
     what,
