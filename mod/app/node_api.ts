@@ -1,8 +1,12 @@
-import type { RuntimeService } from "../../cri/api.ts";
+import type { ImageService, RuntimeService } from "../../cri/api.ts";
+import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Host } from "../base/host.ts";
 import type { Logger } from "../base/log.ts";
+import type { Scope } from "../base/scope.ts";
 import { containerLogsRoutes } from "../server/container_logs.ts";
+import type { StatsPages } from "../server/metrics/pages.ts";
+import { statsPaths } from "../server/metrics/paths.ts";
 import { createServer, type KubeletServer } from "../server/server.ts";
 import { streamingRoutes } from "../server/streaming/routes.ts";
 import type { ServerBackend } from "../server/types.ts";
@@ -10,6 +14,7 @@ import type { ServedAgent } from "./agent_types.ts";
 import { allFlags } from "./config/flags.ts";
 import { getPath, type Json } from "./config/json.ts";
 import type { LoadedConfig } from "./config/load.ts";
+import type { NodePagesOptions } from "./node_pages.ts";
 import { kubernetesVersion } from "./version.ts";
 
 /** The node's HTTP API over a running agent (http.md); what else it serves is registered on it before it runs. */
@@ -19,6 +24,11 @@ export function createNodeApi(options: {
   nodeName: string;
   /** Journaled: requests of clients are decisions too. */
   runtime: RuntimeService;
+  images: Pick<ImageService, "imageFsInfo">;
+  hierarchies: Hierarchies;
+  cgroupDriver: "cgroupfs" | "systemd";
+  /** Owns the work that goes on behind an answer. */
+  scope: Scope;
   host: Host;
   clock: Clock;
   log: Logger;
@@ -47,7 +57,21 @@ export function createNodeApi(options: {
   });
   server.register(streamingRoutes(backend));
   server.register(containerLogsRoutes(backend));
+  // Loaded by the first request: a node that nobody asks for statistics does without their code.
+  let pages: ReturnType<typeof loadPages> | undefined;
+  for (const path of statsPaths) {
+    server.registerText(path, async (context) => (await (pages ??= loadPages({ ...options, view })))[path](context));
+  }
   return server;
+}
+
+async function loadPages(options: NodePagesOptions): Promise<StatsPages> {
+  const [{ machineFacts, makeStats }, { statsPages }] = await Promise.all([
+    import("./node_pages.ts"),
+    import("../server/metrics/pages.ts"),
+  ]);
+  const { host, log } = options;
+  return statsPages({ stats: makeStats(options), machine: () => machineFacts(host), log });
 }
 
 /** Header values may be credentials. */

@@ -14,14 +14,12 @@ import { podFullName } from "../kube/pod.ts";
 import { rootPaths } from "../pod/config/paths.ts";
 import { type HealthCheck, serveHealthz } from "../server/healthz.ts";
 import { serveLocal } from "../server/local/serve.ts";
-import { serveLocal } from "../server/local/serve.ts";
 import { createAgent } from "./agent.ts";
 import { cgroupDriver } from "./cgroup_driver.ts";
 import { exitCodes } from "./cli/command.ts";
 import { describeUnused } from "./config/explain.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { JournalFile } from "./journal_file.ts";
-import { LocalView } from "./local_view.ts";
 import { LocalView } from "./local_view.ts";
 import { LogEvents } from "./log_events.ts";
 import { createNodeApi } from "./node_api.ts";
@@ -113,9 +111,6 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const local = new LocalView({ loaded, clock, pid: Deno.pid });
   scope.spawn("local socket", (signal) => serveLocal({ rootDir: flags.rootDir, backend: local, host, log, signal }));
   await local.leaveTrail(host, log);
-  const local = new LocalView({ loaded, clock, pid: Deno.pid });
-  scope.spawn("local socket", (signal) => serveLocal({ rootDir: flags.rootDir, backend: local, host, log, signal }));
-  await local.leaveTrail(host, log);
   const hierarchies = await detectCgroups(host);
   const events = new LogEvents(log);
   await checkMachine({ config, host, hierarchies, events, log });
@@ -173,7 +168,6 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   });
   health.splice(0, health.length, ...agent.healthChecks);
   local.agent = { agent, journal, nodeName: facts.name };
-  local.agent = { agent, journal, nodeName: facts.name };
   if (!once) {
     const request = systemdRequest((name) => Deno.env.get(name), Deno.pid);
     if (request.socket !== undefined) {
@@ -188,6 +182,10 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
         agent,
         nodeName: facts.name,
         runtime: journaledRuntime(runtime, journal),
+        images,
+        hierarchies,
+        cgroupDriver: known.driver,
+        scope,
         host,
         clock,
         log,

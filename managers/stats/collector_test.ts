@@ -1,0 +1,193 @@
+import assert from "@assert";
+import { FakeRuntime } from "../../cri/fake/runtime.ts";
+import { FakeClock } from "../../mod/base/fake_clock.ts";
+import { FakeHost } from "../../mod/base/fake_host.ts";
+import { silent } from "../../mod/base/log.ts";
+import { systemRandom } from "../../mod/base/random.ts";
+import { Scope } from "../../mod/base/scope.ts";
+import type { BoundPod } from "../../mod/kube/types.ts";
+import type { ObservedContainer, ObservedPod } from "../../mod/pod/observed.ts";
+import { createStats, type StatsOptions } from "./collector.ts";
+import { fakeHierarchies, putGroup } from "./fake_groups.ts";
+
+const group = "/kubepods/burstable/podu1";
+const main = "c".repeat(64), sandbox = "a".repeat(64);
+
+function container(id: string, name: string, state: ObservedContainer["state"]): ObservedContainer {
+  return {
+    id,
+    name,
+    restartCount: 0,
+    sandboxId: sandbox,
+    state,
+    createdAt: 5000,
+    startedAt: 6000,
+    finishedAt: 0,
+    exitCode: 0,
+    reason: "",
+    message: "",
+    image: "busybox",
+    imageRef: "busybox",
+    hash: 1,
+    annotations: {},
+    logPath: "",
+    mounts: [],
+  };
+}
+
+function observedPod(containers: readonly ObservedContainer[], uid = "u1"): ObservedPod {
+  const box = { attempt: 0, ready: true, createdAt: 4000, ips: [], hostNetwork: false, hasNetwork: true, handler: "" };
+  return { uid, name: "web", namespace: "ns", sandboxes: [{ id: sandbox, ...box }], containers, readAt: 0 };
+}
+
+const pod: BoundPod = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "web", namespace: "ns", uid: "u1" },
+  spec: { containers: [], volumes: [{ name: "cache", emptyDir: {} }, { name: "out", hostPath: { path: "/srv" } }] },
+};
+
+function setUp(version: 1 | 2) {
+  const clock = new FakeClock(1_800_000_000_000);
+  const host = new FakeHost({ clock });
+  const { procRoot } = host;
+  host.put(`${procRoot}/stat`, "cpu 1 2 3\nbtime 1700000000\n");
+  host.put(`${procRoot}/meminfo`, "MemTotal: 100 kB\nSwapTotal:       0 kB\nSwapFree:       0 kB\n");
+  host.put(`${procRoot}/loadavg`, "0.1 0.2 0.3 2/133 999\n");
+  host.put(`${procRoot}/sys/kernel/pid_max`, "32768\n");
+  host.put(`${procRoot}/sys/kernel/threads-max`, "200000\n");
+  const line = (name: string, rx: number, tx: number) => `${name}: ${rx} 2 0 0 0 0 0 0 ${tx} 3 1 0 0 0 0 0\n`;
+  host.put(`${procRoot}/1/net/dev`, `Inter-| Receive | Transmit\n${line("lo", 1, 1)}${line("  eth0", 700, 800)}`);
+  host.put(`${procRoot}/77/net/dev`, line("eth0", 10, 20));
+  putGroup(host, version, "/", { cpuMs: 100_000, usage: 9000, inactiveFile: 1000, rss: 4000 });
+  putGroup(host, version, "/kubepods", { cpuMs: 900, usage: 900, inactiveFile: 0, rss: 400 });
+  putGroup(host, version, group, { cpuMs: 500, usage: 800, inactiveFile: 100, rss: 300, pids: 2 });
+  const groupOf = { [main]: `${group}/cri-containerd-${main}.scope`, [sandbox]: `${group}/${sandbox}` };
+  putGroup(host, version, groupOf[main] ?? "", { cpuMs: 400, usage: 600, inactiveFile: 700, rss: 200, limit: 4096 });
+  putGroup(host, version, groupOf[sandbox] ?? "", { cpuMs: 1, usage: 60, inactiveFile: 0, rss: 20 });
+  host.put(`${host.cgroupRoot}${version === 1 ? "/memory" : ""}${group}/${sandbox}/cgroup.procs`, "77\n");
+  host.putDir("/root");
+  host.put("/root/pods/u1/volumes/kubernetes.io~empty-dir/cache/file", "x".repeat(5000));
+  host.put("/logs/ns_web_u1/main/0.log", "hello");
+  let observed: ObservedPod[] = [observedPod([container(main, "main", "running"), container("d", "old", "exited")])];
+  const runtime = new FakeRuntime({ clock, random: systemRandom });
+  const scope = new Scope("test");
+  const stats = createStats(
+    {
+      host,
+      clock,
+      log: silent,
+      scope,
+      runtime,
+      images: runtime,
+      hierarchies: fakeHierarchies(host, version),
+      nodeName: "node1",
+      rootDir: "/root",
+      podLogsDir: "/logs",
+      observed: () => observed,
+      podByUid: (uid) => uid === "u1" ? pod : undefined,
+      podGroups: (uid) => [`/kubepods/pod${uid}`, `/kubepods/burstable/pod${uid}`],
+      systemGroups: [{ name: "pods", group: "/kubepods" }, { name: "misc", group: "/none" }],
+    } satisfies StatsOptions,
+  );
+  return { clock, host, scope, stats, groupOf, see: (pods: ObservedPod[]) => observed = pods };
+}
+
+for (const version of [1, 2] as const) {
+  Deno.test(`cgroup v${version}: a pod, its container and the node, each from its own group`, async () => {
+    const { stats, clock, host, scope, groupOf } = setUp(version);
+    await using _scope = scope;
+    const { node, pods: [web, ...others] } = await stats.collect("summary");
+    assert.deepEqual(others, []);
+    if (!web) throw new Error("the pod is not told");
+    assert.equal(node.startedAt, 1_700_000_000_000);
+    assert.equal(node.sample.cpuNs, 100e9);
+    assert.equal(node.sample.memory?.workingSet, 8000);
+    assert.deepEqual(node.system.map((each) => [each.name, each.sample.memory?.usage]), [["pods", 900]]);
+    assert.deepEqual(node.rlimit, { at: clock.now(), maxPid: 32_768, running: 133 });
+    assert.deepEqual(node.network?.interfaces.map((each) => [each.name, each.rxBytes, each.txBytes, each.txErrors]), [
+      ["eth0", 700, 800, 1],
+    ]);
+    assert.deepEqual([web.startedAt, web.sample?.cpuNs, web.sample?.memory?.workingSet, web.sample?.pids], [
+      4000,
+      500e6,
+      700,
+      2,
+    ]);
+    assert.deepEqual(web.network?.interfaces.map((each) => [each.rxBytes, each.txBytes]), [[10, 20]]);
+    const [own, ...more] = web.containers;
+    assert.deepEqual(more, [], "an exited container is not told");
+    assert.deepEqual([own?.name, own?.startedAt, own?.group], ["main", 5000, groupOf[main]]);
+    assert.equal(own?.sample?.memory?.workingSet, 0, "never below 0");
+    assert.equal(own?.sample?.memory?.limit, 4096);
+    assert.equal(own?.sample?.memory?.rss, 200);
+    assert.equal(own?.sample?.swap?.limit, version === 1 ? 4096 : undefined);
+    assert.equal(own?.logs?.used, 4096, "whole blocks");
+    assert.deepEqual(web.volumes?.map((each) => [each.name, each.used, each.inodesUsed]), [["cache", 8192, 2]]);
+    assert.equal(web.ephemeralStorage?.used, 4096 + 8192);
+    const psi = version === 1 ? undefined : { total: 2_000_000, avg10: 1.5, avg60: 0.2, avg300: 0 };
+    assert.deepEqual(own?.sample?.psi?.cpu?.some, psi);
+
+    await clock.advance(2000);
+    putGroup(host, version, group, { cpuMs: 700, usage: 800, inactiveFile: 100, rss: 300 });
+    const [later] = (await stats.collect("summary")).pods;
+    assert.equal(web.sample?.nanoCores, undefined, "one reading tells no rate");
+    assert.equal(later?.sample?.nanoCores, 100_000_000, "200 ms in 2 s are a tenth of a core");
+  });
+
+  Deno.test(`cgroup v${version}: what cadvisor tells of a group`, async () => {
+    const { stats, scope } = setUp(version);
+    await using _scope = scope;
+    const [web] = (await stats.collect("cadvisor")).pods;
+    const sample = web?.containers[0]?.sample;
+    const shares = version === 1 ? 1024 : 998; // weight 39
+    assert.deepEqual(sample?.cpu, { shares, periodUs: 100_000, ...(version === 1 ? {} : { quotaUs: 50_000 }) });
+    assert.deepEqual([sample?.userNs, sample?.systemNs], [70e6, 30e6]);
+    assert.equal(sample?.throttling === undefined, version === 1, "throttling is of groups with a quota");
+    assert.equal(web?.sandbox?.sample?.memory?.usage, 60);
+  });
+}
+
+Deno.test("callers within a second share one collection; one that needs more has its own; nothing runs behind", async () => {
+  const { stats, clock, host, scope } = setUp(2);
+  await using _scope = scope;
+  const reads = () => host.operations.filter(({ path }) => path === `${host.cgroupRoot}/cpu.stat`).length;
+  const [first, second] = await Promise.all([stats.collect("summary"), stats.collect("resource")]);
+  assert.equal(first, second);
+  assert.equal(await stats.collect("resource"), first);
+  assert.equal(reads(), 1);
+  assert.equal((await stats.collect("cadvisor")).detail, "cadvisor");
+  assert.equal(reads(), 2);
+  await scope.settled();
+  assert.equal(clock.pending, 0);
+  await clock.advance(1001);
+  assert.equal(reads(), 2);
+  assert.notEqual(await stats.collect("resource"), first);
+  assert.equal(reads(), 3);
+});
+
+Deno.test("groups that vanish and pods without one leave the rest whole", async () => {
+  const { stats, host, scope, see, clock } = setUp(1);
+  await using _scope = scope;
+  await stats.collect("summary");
+  await clock.advance(2000);
+  await host.removeTree(`${host.cgroupRoot}/memory${group}`);
+  await host.removeTree(`${host.cgroupRoot}/cpuacct${group}`);
+  see([observedPod([container(main, "main", "running")]), observedPod([container("e", "x", "running")], "u2")]);
+  const { pods, node } = await stats.collect("summary");
+  assert.deepEqual(pods.map((each) => [each.uid, each.sample, each.containers[0]?.sample]), [
+    ["u1", undefined, undefined],
+    ["u2", undefined, undefined],
+  ]);
+  assert.ok(node.sample.memory);
+});
+
+Deno.test("the node's own figures that cannot be read fail the collection, and the next one is made anew", async () => {
+  const { stats, host, scope } = setUp(2);
+  await using _scope = scope;
+  {
+    using _denied = host.denied(`${host.cgroupRoot}/memory.stat`);
+    await assert.rejects(stats.collect("resource"), /memory\.stat/);
+  }
+  assert.ok((await stats.collect("resource")).node.sample.memory);
+});

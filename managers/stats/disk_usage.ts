@@ -1,0 +1,164 @@
+import type { Clock } from "../../mod/base/clock.ts";
+import { isAborted, messageOf } from "../../mod/base/errors.ts";
+import type { Host } from "../../mod/base/host.ts";
+import { isMissing } from "../../mod/base/host_error.ts";
+import type { Logger } from "../../mod/base/log.ts";
+import type { Scope } from "../../mod/base/scope.ts";
+
+/** What the files below a directory take. */
+export interface Usage {
+  /** When the walk began, milliseconds since the epoch. */
+  readonly at: number;
+  /** Bytes, by file lengths rounded up to whole blocks; a sparse file counts with its length. */
+  readonly bytes: number;
+  /** Files and directories, the directory itself included. */
+  readonly inodes: number;
+}
+
+/** Looks between two pauses in which other work runs. */
+const chunk = 64;
+const block = 4096;
+/** Inodes that one walk remembers, so that a file with two names counts once. */
+const remembered = 100_000;
+
+/**
+ * Sums up what is below a directory. Follows no link and enters no other file system; what vanishes meanwhile does not
+ * count. The loop is given up after each chunk, and the signal ends it. Rejects with code Host when it cannot look.
+ */
+export async function walk(options: {
+  host: Pick<Host, "lstat" | "readDir">;
+  clock: Clock;
+  path: string;
+  signal: AbortSignal;
+}): Promise<Usage | undefined> {
+  const { host, clock, path, signal } = options;
+  const at = clock.now();
+  const top = await host.lstat(path);
+  if (!top) return undefined;
+  const seen = new Set<number>();
+  let bytes = 0, inodes = 0;
+  // A stack of directories, not of files: as deep as a hostile tree is, it holds one level's names at a time.
+  const directories = [path];
+  const take = (info: { size: number; ino: number }) => {
+    if (seen.has(info.ino)) return;
+    if (seen.size < remembered) seen.add(info.ino);
+    bytes += Math.ceil(info.size / block) * block;
+    inodes++;
+  };
+  take(top);
+  if (top.kind !== "directory") return { at, bytes, inodes };
+  for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
+    const names = await unlessGone([], host.readDir(directory));
+    for (let from = 0; from < names.length; from += chunk) {
+      signal.throwIfAborted();
+      const part = names.slice(from, from + chunk);
+      const infos = await Promise.all(
+        part.map(({ name }) => unlessGone(undefined, host.lstat(`${directory}/${name}`))),
+      );
+      infos.forEach((info, index) => {
+        if (!info || info.dev !== top.dev) return;
+        take(info);
+        if (info.kind === "directory") directories.push(`${directory}/${part[index]?.name}`);
+      });
+    }
+  }
+  return { at, bytes, inodes };
+}
+
+async function unlessGone<T>(fallback: T, body: Promise<T>): Promise<T> {
+  try {
+    return await body;
+  } catch (thrown) {
+    if (isMissing(thrown)) return fallback;
+    throw thrown;
+  }
+}
+
+interface Known {
+  usage: Usage | undefined;
+  /** When the last walk ended. */
+  at: number;
+  asked: number;
+}
+
+/**
+ * Usage of directories, measured when somebody asks and kept for a minute. One walk runs at a time; an answer that is
+ * older is given at once, and measured anew behind it.
+ */
+export class DiskUsage {
+  readonly #o: { host: Pick<Host, "lstat" | "readDir">; clock: Clock; log: Logger; scope: Scope; keepMs?: number };
+  readonly #known = new Map<string, Known>();
+  readonly #queue = new Set<string>();
+  #done: PromiseWithResolvers<void> | undefined;
+
+  constructor(options: {
+    host: Pick<Host, "lstat" | "readDir">;
+    clock: Clock;
+    log: Logger;
+    /** Owns the walks. */
+    scope: Scope;
+    keepMs?: number;
+  }) {
+    this.#o = options;
+  }
+
+  /** What is known of these directories; those that were never measured are waited for, at most `patienceMs`. */
+  async of(paths: readonly string[], patienceMs: number): Promise<ReadonlyMap<string, Usage>> {
+    const { clock, keepMs = 60_000 } = this.#o;
+    const now = clock.now();
+    let unknown = false;
+    for (const path of paths) {
+      const known = this.#known.get(path);
+      if (known) known.asked = now;
+      else unknown = true;
+      if (!known || now - known.at >= keepMs) this.#queue.add(path);
+    }
+    for (const [path, { asked }] of this.#known) if (now - asked > 5 * keepMs) this.#known.delete(path);
+    const done = this.#work();
+    if (unknown && done) {
+      const patience = new AbortController();
+      try {
+        await Promise.race([done, clock.sleep(patienceMs, patience.signal).catch(() => {})]);
+      } finally {
+        patience.abort();
+      }
+    }
+    const found = new Map<string, Usage>();
+    for (const path of paths) {
+      const usage = this.#known.get(path)?.usage;
+      if (usage) found.set(path, usage);
+    }
+    return found;
+  }
+
+  /** Starts measuring what is queued, when nothing does yet; resolves when the queue is empty. */
+  #work(): Promise<void> | undefined {
+    if (this.#done || this.#queue.size === 0) return this.#done?.promise;
+    const { scope } = this.#o;
+    const done = this.#done = Promise.withResolvers<void>();
+    scope.spawn("disk usage", async (signal) => {
+      try {
+        for (const path of this.#queue) {
+          this.#queue.delete(path);
+          await this.#measure(path, signal);
+        }
+      } finally {
+        this.#done = undefined;
+        done.resolve();
+      }
+    });
+    return done.promise;
+  }
+
+  async #measure(path: string, signal: AbortSignal): Promise<void> {
+    const { host, clock, log } = this.#o;
+    let usage: Usage | undefined;
+    try {
+      usage = await walk({ host, clock, path, signal });
+    } catch (thrown) {
+      if (signal.aborted || isAborted(thrown)) throw thrown;
+      log.detail(2, "disk usage could not be measured", { path, error: messageOf(thrown) });
+    }
+    this.#known.set(path, { usage, at: clock.now(), asked: clock.now() });
+  }
+}

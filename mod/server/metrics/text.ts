@@ -1,0 +1,59 @@
+/** Kinds of metrics, as the text format names them. */
+export type MetricType = "counter" | "gauge" | "histogram";
+
+/** Label names with their values, in the order in which they are written. */
+export type Labels = Readonly<Record<string, string>>;
+
+const escapes: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", '"': '\\"' };
+
+function labelText(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) =>
+    `${name}="${/[\\\n"]/.test(value) ? value.replace(/[\\\n"]/g, (c) => escapes[c] ?? c) : value}"`
+  );
+  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+}
+
+/** A value as the text format has it. */
+export function numberText(value: number): string {
+  if (value === Infinity) return "+Inf";
+  if (value === -Infinity) return "-Inf";
+  return String(value);
+}
+
+interface Family {
+  readonly head: string;
+  readonly lines: string[];
+}
+
+/** Makes a page in the Prometheus text format; samples may come in any order and are told by family, sorted. */
+export class MetricsPage {
+  readonly #families = new Map<string, Family>();
+
+  /** Names a family; one without samples is not told. Naming it again changes nothing. */
+  family(name: string, type: MetricType, help: string): void {
+    if (this.#families.has(name)) return;
+    const text = help.replace(/[\\\n]/g, (c) => escapes[c] ?? c);
+    this.#families.set(name, { head: `# HELP ${name} ${text}\n# TYPE ${name} ${type}\n`, lines: [] });
+  }
+
+  /**
+   * Adds a sample; an undefined value adds none. @param atMs its time, milliseconds since the epoch
+   * @param suffix of the name, for the parts of a histogram
+   */
+  sample(name: string, labels: Labels, value: number | undefined, atMs?: number, suffix = ""): void {
+    if (value === undefined) return;
+    const time = atMs === undefined ? "" : ` ${Math.floor(atMs)}`;
+    this.#families.get(name)?.lines.push(`${name}${suffix}${labelText(labels)} ${numberText(value)}${time}\n`);
+  }
+
+  /** The whole page. */
+  text(): string {
+    const names = [...this.#families.keys()].sort();
+    let page = "";
+    for (const name of names) {
+      const family = this.#families.get(name);
+      if (family && family.lines.length > 0) page += family.head + family.lines.join("");
+    }
+    return page;
+  }
+}

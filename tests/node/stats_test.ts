@@ -1,0 +1,208 @@
+import assert from "@assert";
+import { unlessMissing } from "../../scripts/lib/files.ts";
+import { waitFor } from "../../scripts/lib/wait.ts";
+import { freePort } from "../../scripts/node/agent_node.ts";
+import { versions } from "./harness.ts";
+import { patience, pod, shell, withObserver } from "./support.ts";
+
+/** A sample of a page: its name, labels, value, and time where it has one. */
+interface Sample {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+  readonly time: number | undefined;
+}
+
+interface Page {
+  readonly types: ReadonlyMap<string, string>;
+  readonly samples: readonly Sample[];
+}
+
+/** Reads a page strictly: what is no comment and no sample fails the test. */
+function parsePage(text: string): Page {
+  const types = new Map<string, string>();
+  const samples: Sample[] = [];
+  for (const line of text.split("\n").filter((each) => each !== "")) {
+    const type = /^# TYPE (\S+) (\S+)$/.exec(line);
+    if (type) types.set(type[1] ?? "", type[2] ?? "");
+    if (line.startsWith("#")) continue;
+    const parts = /^([a-z_0-9]+)(?:\{(.*)\})? (\S+)(?: (\d+))?$/.exec(line);
+    if (!parts) throw new assert.AssertionError({ message: `no sample: ${line}` });
+    const labels = [...(parts[2] ?? "").matchAll(/([a-zA-Z_]+)="((?:[^"\\]|\\.)*)"/g)].map((each) => each.slice(1, 3));
+    samples.push({
+      name: parts[1] ?? "",
+      labels: Object.fromEntries(labels),
+      value: Number(parts[3]),
+      time: parts[4] === undefined ? undefined : Number(parts[4]),
+    });
+  }
+  return { types, samples };
+}
+
+/** metrics.md section 6: name, type, labels, and whether samples have a time. */
+const resource: readonly (readonly [string, string, readonly string[], boolean])[] = [
+  ["node_cpu_usage_seconds_total", "counter", [], true],
+  ["node_memory_working_set_bytes", "gauge", [], true],
+  ["container_cpu_usage_seconds_total", "counter", ["container", "namespace", "pod"], true],
+  ["container_memory_working_set_bytes", "gauge", ["container", "namespace", "pod"], true],
+  ["container_start_time_seconds", "gauge", ["container", "namespace", "pod"], false],
+  ["pod_cpu_usage_seconds_total", "counter", ["namespace", "pod"], true],
+  ["pod_memory_working_set_bytes", "gauge", ["namespace", "pod"], true],
+  ["resource_scrape_error", "gauge", [], false],
+];
+
+const base = ["container", "id", "image", "name", "namespace", "pod"];
+/** metrics.md section 5, as far as every kernel has it. */
+const cadvisor: readonly (readonly [string, string, readonly string[]])[] = [
+  ["container_last_seen", "gauge", base],
+  ["container_start_time_seconds", "gauge", base],
+  ["container_cpu_usage_seconds_total", "counter", [...base, "cpu"]],
+  ["container_cpu_user_seconds_total", "counter", base],
+  ["container_cpu_system_seconds_total", "counter", base],
+  ["container_memory_cache", "gauge", base],
+  ["container_memory_rss", "gauge", base],
+  ["container_memory_mapped_file", "gauge", base],
+  ["container_memory_usage_bytes", "gauge", base],
+  ["container_memory_working_set_bytes", "gauge", base],
+  ["container_memory_total_active_file_bytes", "gauge", base],
+  ["container_memory_total_inactive_file_bytes", "gauge", base],
+  ["container_memory_failures_total", "counter", [...base, "failure_type", "scope"]],
+  ["container_network_receive_bytes_total", "counter", [...base, "interface"]],
+  ["container_network_transmit_errors_total", "counter", [...base, "interface"]],
+  ["container_threads", "gauge", base],
+  ["container_spec_cpu_shares", "gauge", base],
+  ["container_spec_memory_limit_bytes", "gauge", base],
+  ["container_fs_usage_bytes", "gauge", [...base, "device"]],
+  ["container_scrape_error", "gauge", []],
+  ["machine_cpu_cores", "gauge", ["boot_id", "machine_id", "system_uuid"]],
+  ["machine_memory_bytes", "gauge", ["boot_id", "machine_id", "system_uuid"]],
+  ["machine_scrape_error", "gauge", []],
+];
+
+function hasFamily(page: Page, name: string, type: string, labels: readonly string[]): void {
+  assert.equal(page.types.get(name), type, name);
+  const found = page.samples.filter((each) => each.name === name);
+  assert.ok(found.length > 0, `${name} has no sample`);
+  for (const each of found) assert.deepEqual(Object.keys(each.labels).sort(), [...labels].sort(), name);
+}
+
+/** What the kernel says that a group has used, seconds. */
+async function cpuOf(group: string): Promise<number> {
+  const v1 = await unlessMissing(Deno.readTextFile(`/sys/fs/cgroup/cpuacct${group}/cpuacct.usage`));
+  if (v1 !== undefined) return Number(v1) / 1e9;
+  return Number(/^usage_usec (\d+)$/m.exec(await Deno.readTextFile(`/sys/fs/cgroup${group}/cpu.stat`))?.[1]) / 1e6;
+}
+
+const memoryLimit = 64 * 2 ** 20;
+
+for (const version of versions) {
+  Deno.test(`statistics of a node on containerd ${version}`, async (t) => {
+    const name = `st-${version}`;
+    const [port, readOnlyPort] = [freePort(), freePort()];
+    const config = {
+      enableServer: true,
+      address: "127.0.0.1",
+      port,
+      readOnlyPort,
+      authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
+    };
+    const flags = [`--cert-dir=/tmp/denolet-${name}-pki`];
+    const get = async (path: string) => {
+      const response = await fetch(`http://127.0.0.1:${readOnlyPort}${path}`);
+      assert.equal(response.status, 200, path);
+      return await response.text();
+    };
+    try {
+      await withObserver({ name, containerd: version, config, flags }, async (seen) => {
+        const line = "head -c 100000 /dev/zero > /cache/file; echo hello; trap 'exit 0' TERM; sleep 86400 & wait $!";
+        await seen.node.agent.putManifest(
+          "one.json",
+          pod("one", {
+            containers: [{
+              ...shell("main", line),
+              resources: { limits: { memory: String(memoryLimit), cpu: "200m" } },
+              volumeMounts: [{ name: "cache", mountPath: "/cache" }],
+            }],
+            volumes: [{ name: "cache", emptyDir: {} }],
+          }),
+        );
+        const full = seen.full("one");
+        await waitFor("the pod to run", async () => /"running":\{/.test(await get("/pods")), { within: patience });
+
+        await t.step("/metrics/resource has the contract's names, types, labels and units", async () => {
+          const page = parsePage(await get("/metrics/resource"));
+          for (const [metric, type, labels, timed] of resource) {
+            hasFamily(page, metric, type, labels);
+            for (const each of page.samples) {
+              if (each.name === metric) assert.equal(each.time !== undefined, timed, metric);
+            }
+          }
+          const value = (metric: string) =>
+            page.samples.find((each) => each.name === metric && (each.labels.pod ?? full) === full)?.value ?? NaN;
+          assert.equal(value("resource_scrape_error"), 0);
+          assert.ok(value("node_cpu_usage_seconds_total") > value("pod_cpu_usage_seconds_total"));
+          assert.ok(value("pod_cpu_usage_seconds_total") > 0);
+          assert.ok(value("container_memory_working_set_bytes") <= value("pod_memory_working_set_bytes"));
+          assert.ok(value("container_memory_working_set_bytes") > 0);
+          assert.ok(Math.abs(value("container_start_time_seconds") - Date.now() / 1000) < 600);
+        });
+        await t.step("/stats/summary has the contract's shape, and what the pod uses", async () => {
+          await get("/stats/summary");
+          const { node, pods } = JSON.parse(await get("/stats/summary"));
+          assert.equal(node.nodeName, seen.nodeName);
+          assert.deepEqual(node.systemContainers.map((each: { name: string }) => each.name), ["pods"]);
+          const space = ["availableBytes", "capacityBytes", "inodes", "inodesFree", "inodesUsed", "time", "usedBytes"];
+          assert.deepEqual(Object.keys(node.fs).sort(), space);
+          assert.deepEqual(Object.keys(node.runtime.imageFs).sort(), space);
+          assert.deepEqual(node.runtime.imageFs, node.runtime.containerFs);
+          assert.ok(node.rlimit.maxpid > node.rlimit.curproc && node.rlimit.curproc > 1);
+          const [one] = pods;
+          assert.equal(pods.length, 1);
+          assert.equal(one.podRef.name, full);
+          assert.deepEqual(one.network.interfaces.map((each: { name: string }) => each.name), ["eth0"]);
+          const [main] = one.containers;
+          assert.equal(main.name, "main");
+          const { availableBytes, workingSetBytes, usageBytes, rssBytes, pageFaults } = main.memory;
+          assert.equal(availableBytes + workingSetBytes, memoryLimit);
+          assert.ok(usageBytes >= workingSetBytes && rssBytes > 0 && pageFaults > 0);
+          assert.ok(main.cpu.usageCoreNanoSeconds > 1_000_000);
+          assert.ok(main.logs.usedBytes >= 4096 && main.logs.inodesUsed === 2, JSON.stringify(main.logs));
+          // The runtime measures layers each ten seconds: of a new one it tells 0.
+          assert.ok(Number.isSafeInteger(main.rootfs.usedBytes));
+          assert.equal(main.rootfs.capacityBytes, node.runtime.imageFs.capacityBytes);
+          const [cache] = one.volume;
+          assert.equal(cache.name, "cache");
+          assert.ok(cache.usedBytes >= 100_000 && cache.usedBytes < 120_000, String(cache.usedBytes));
+          assert.ok(one["ephemeral-storage"].usedBytes >= cache.usedBytes + main.logs.usedBytes);
+          assert.ok(one.process_stats.process_count >= 2);
+        });
+        await t.step("only_cpu_and_memory leaves the rest out; only the word true counts", async () => {
+          const small = JSON.parse(await get("/stats/summary?only_cpu_and_memory=true"));
+          assert.deepEqual([small.node.fs, small.node.network, small.pods[0].volume], [
+            undefined,
+            undefined,
+            undefined,
+          ]);
+          assert.equal(small.pods[0].containers[0].logs, undefined);
+          assert.ok(JSON.parse(await get("/stats/summary?only_cpu_and_memory=1")).node.fs);
+        });
+        await t.step("/metrics/cadvisor has the contract's names, types and labels", async () => {
+          const page = parsePage(await get("/metrics/cadvisor"));
+          for (const [metric, type, labels] of cadvisor) hasFamily(page, metric, type, labels);
+          const limit = page.samples.find((each) =>
+            each.name === "container_spec_memory_limit_bytes" && each.labels.container === "main"
+          );
+          assert.equal(limit?.value, memoryLimit);
+          assert.deepEqual([limit?.labels.pod, limit?.labels.namespace, limit?.time], [full, "default", undefined]);
+          const cpu = page.samples.find((each) =>
+            each.name === "container_cpu_usage_seconds_total" && each.labels.container === "main"
+          );
+          const now = await cpuOf(cpu?.labels.id ?? "");
+          assert.ok(cpu && cpu.value > 0 && cpu.value <= now && now - cpu.value < 1, `${cpu?.value} of ${now}`);
+        });
+      });
+    } finally {
+      await Deno.remove(`/tmp/denolet-${name}-pki`, { recursive: true }).catch(() => {});
+    }
+  });
+}
