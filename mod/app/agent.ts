@@ -2,6 +2,7 @@ import { journaledImages, journaledRuntime } from "../../cri/journaled.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import { lanedRuntime } from "../../cri/laned.ts";
 import { createContainerGC } from "../../managers/gc/collector.ts";
+import type { ImageGC } from "../../managers/gc/image_gc.ts";
 import { createImageManager } from "../../managers/images/manager.ts";
 import { createHookRunner } from "../../managers/lifecycle/hooks.ts";
 import { LogFiles } from "../../managers/logs/log_files.ts";
@@ -36,7 +37,7 @@ import { QosKeeper } from "../sync/qos_keeper.ts";
 import { RuntimeState } from "../sync/runtime_state.ts";
 import { type Admission, SyncLoop } from "../sync/sync_loop.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
-import { makeLogRotation } from "./agent_upkeep.ts";
+import { makeImageGC, makeLogRotation } from "./agent_upkeep.ts";
 import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
 
 /** Puts an agent together. Nothing runs before `run` is called. */
@@ -73,6 +74,7 @@ class ComposedAgent implements ServedAgent {
   readonly #qos: QosKeeper;
   readonly #backoffStore: BackoffStore;
   readonly #rotation: LogRotation;
+  readonly #imageGC: ImageGC;
 
   constructor(options: AgentOptions) {
     this.#o = options;
@@ -189,6 +191,7 @@ class ComposedAgent implements ServedAgent {
       },
       onRuntime: (up, error) => this.#onRuntime(up, error),
     });
+    this.#imageGC = makeImageGC(options, runtime, images);
     this.#rotation = makeLogRotation(options, runtime, scope, () => this.#pleg.all());
     const syncer = new AgentPodSyncer({
       pleg: this.#pleg,
@@ -327,6 +330,7 @@ class ComposedAgent implements ServedAgent {
       scope.spawn("runtime state", (s) => this.#runtimeState.run(s));
       scope.spawn("pleg", (s) => this.#pleg.run(s));
       scope.spawn("container events", (s) => this.#pleg.follow(s));
+      scope.spawn("image gc", (s) => this.#imageGC.run(s));
       scope.spawn("log rotation", (s) => this.#rotation.run(s));
       this.#qos.mark();
       await this.#loop.run(scope.signal);
