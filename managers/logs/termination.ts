@@ -14,7 +14,7 @@ const logLimit = 2048;
 /** Bytes of the log's end that are read to find them: the longest usual lines are 16 KiB. */
 const logTail = 128 * 1024;
 
-type Files = Pick<Host, "stat" | "readTail">;
+type Files = Pick<Host, "stat" | "lstat" | "readTail">;
 
 /** Decodes the end of a text; half a character at its beginning is dropped. */
 function decodeTail(bytes: Uint8Array): string {
@@ -23,14 +23,17 @@ function decodeTail(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes.subarray(start));
 }
 
-/** The end of a regular file; undefined when it is missing. A pipe or device is refused: reading it could hang. */
+/** The end of a regular file; undefined when it is missing. A pipe or device is refused: reading it could hang.
+ * So is a link in the place of a termination file (`lstat`), which could lead to any secret of the node; a log may be
+ * one, as some runtimes keep their logs elsewhere. */
 async function tailOf(
   host: Files,
   path: string,
   bytes: number,
+  look: "stat" | "lstat",
 ): Promise<{ data: Uint8Array; cut: boolean } | undefined> {
   try {
-    const info = await host.stat(path);
+    const info = await host[look](path);
     if (!info) return undefined;
     if (info.kind !== "file") throw new Error(`it is a ${info.kind}, not a regular file`);
     return { data: await host.readTail(path, bytes), cut: info.size > bytes };
@@ -46,7 +49,7 @@ async function fromFile(host: Files, status: ContainerStatus): Promise<{ text: s
   const mount = status.mounts.find((m) => m.containerPath === inside);
   if (!mount) return { text: "", useLogs: true };
   try {
-    const tail = await tailOf(host, mount.hostPath, fileLimit);
+    const tail = await tailOf(host, mount.hostPath, fileLimit, "lstat");
     const text = tail ? decodeTail(tail.data) : "";
     return { text, useLogs: text === "" };
   } catch (thrown) {
@@ -56,7 +59,7 @@ async function fromFile(host: Files, status: ContainerStatus): Promise<{ text: s
 
 async function fromLogs(host: Files, path: string): Promise<string> {
   try {
-    const tail = path === "" ? undefined : await tailOf(host, path, logTail);
+    const tail = path === "" ? undefined : await tailOf(host, path, logTail, "stat");
     if (!tail) throw new Error(`there is no log file at ${JSON.stringify(path)}`);
     return decodeTail(lastContent(tail.data, { maxLines: logLines, maxBytes: logLimit, cut: tail.cut }));
   } catch (thrown) {

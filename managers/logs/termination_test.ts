@@ -19,11 +19,11 @@ interface Given {
   log?: string;
 }
 
-async function message(given: Given, prepare: (host: FakeHost) => void = () => {}): Promise<string> {
+async function message(given: Given, prepare: (host: FakeHost) => void | Promise<void> = () => {}): Promise<string> {
   const host = new FakeHost();
   if (given.file !== undefined) host.put(file, given.file);
   if (given.log !== undefined) host.put(log, given.log);
-  prepare(host);
+  await prepare(host);
   const status = create(ContainerStatusSchema, {
     state: given.state ?? ContainerState.CONTAINER_EXITED,
     exitCode: given.exitCode ?? 1,
@@ -88,4 +88,14 @@ Deno.test("what cannot be read is said, and nothing hangs", async () => {
 Deno.test("a huge log is read from its end only", async () => {
   const got = await message({ policy: logs, log: line("first") + line("m".repeat(300_000)) });
   assert.equal(got, "m".repeat(2047) + "\n");
+});
+
+Deno.test("a link in the place of the termination file is not followed, a log's is", async () => {
+  const leading = (from: string) => (host: FakeHost) => {
+    host.put("/elsewhere", line("secret"));
+    host.put(`${from}.beside`, "");
+    return host.symlink("/elsewhere", from);
+  };
+  assert.match(await message({}, leading(file)), /0a1b2c3d: it is a symlink, not a regular file$/);
+  assert.equal(await message({ policy: logs }, leading(log)), "secret\n");
 });
