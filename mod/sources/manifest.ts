@@ -86,6 +86,8 @@ function onePod(tree: Tree, options: StaticPodOptions, what: string): Manifest {
   } catch (thrown) {
     // what is missing was often only misspelled
     if (!(thrown instanceof KubeletError) || decoded.warnings.length === 0) throw thrown;
-    throw new KubeletError(thrown.code, [thrown.message, ...decoded.warnings.slice(0, 3)].join("; "), { cause: thrown });
+    throw new KubeletError(thrown.code, [thrown.message, ...decoded.warnings.slice(0, 3)].join("; "), {
+      cause: thrown,
+    });
   }
 }
