@@ -6,28 +6,9 @@ import type { Logger } from "../base/log.ts";
 import type { LocalBackend, LocalPod, LocalState } from "../server/local/types.ts";
 import type { ServedAgent } from "./agent_types.ts";
 import type { LoadedConfig } from "./config/load.ts";
-import { getKey, getPath, isObject, setPath } from "./config/json.ts";
+import { getPath, isObject, setPath } from "./config/json.ts";
+import { type Trail, trailFile } from "./trail.ts";
 import { kubernetesVersion } from "./version.ts";
-
-/** What an agent leaves in its root directory for the commands that look at it without its configuration. */
-export const trailFile = "denolet.json";
-
-/** The contents of the trail file. */
-export interface Trail {
-  /** Where the logs of containers are. */
-  readonly podLogsDir: string;
-}
-
-/** Reads a trail; undefined when the text is none. */
-export function parseTrail(text: string): Trail | undefined {
-  try {
-    const dir = getKey(JSON.parse(text), "podLogsDir");
-    return typeof dir === "string" && dir.startsWith("/") ? { podLogsDir: dir } : undefined;
-  } catch (thrown) {
-    if (thrown instanceof SyntaxError) return undefined;
-    throw thrown;
-  }
-}
 
 /** What the local socket tells of the agent: also before there is one, while its start waits for the runtime. */
 export class LocalView implements LocalBackend {

@@ -3,7 +3,8 @@ import { FakeClock } from "../base/fake_clock.ts";
 import { FakeHost } from "../base/fake_host.ts";
 import { silent } from "../base/log.ts";
 import { loadConfig } from "./config/load.ts";
-import { LocalView, parseTrail, trailFile } from "./local_view.ts";
+import { LocalView } from "./local_view.ts";
+import { parseTrail, trailFile } from "./trail.ts";
 
 async function view(argv: string[] = []) {
   const host = new FakeHost();

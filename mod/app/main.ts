@@ -1,9 +1,9 @@
 import { systemClock } from "../base/clock.ts";
 import { createDenoHost } from "../base/deno_host.ts";
 import { messageOf } from "../base/errors.ts";
-import { type Logger, silent } from "../base/log.ts";
+import type { Logger } from "../base/log.ts";
 import { exitCodes, parseCommand } from "./cli/command.ts";
-import { explainConfig } from "./config/explain.ts";
+import { runCommand } from "./cli/run_command.ts";
 import { loadConfig } from "./config/load.ts";
 import { startLogging } from "./logging.ts";
 import { privateMounts } from "./private_mounts.ts";
@@ -39,21 +39,14 @@ export async function main(argv: readonly string[]): Promise<number> {
       case "version":
         print("stdout", command.text);
         return exitCodes.ok;
-      case "explain": {
-        if (command.subject !== "config") {
-          throw new Error(`explain ${command.subject}: only "explain config [FIELD]" is available yet`);
-        }
-        const host = createDenoHost();
-        const given = command.argv.length > 0;
-        const loaded = given ? await loadConfig({ argv: command.argv, host, log: silent, cwd: Deno.cwd() }) : undefined;
-        const [field] = command.rest;
-        print("stdout", `${explainConfig({ ...(field ? { field } : {}), ...(loaded ? { loaded } : {}) })}\n`);
-        return exitCodes.ok;
-      }
       case "run":
         return await start(argv);
+      default:
+        return await runCommand(command, { print, out: (bytes) => writeAll("stdout", bytes) });
     }
   } catch (thrown) {
+    // Whoever reads what a command prints has had enough of it, as `head` has.
+    if (thrown instanceof Deno.errors.BrokenPipe) return exitCodes.failed;
     print("stderr", `Error: ${messageOf(thrown)}\n`);
     return exitCodes.failed;
   }

@@ -3,7 +3,7 @@ import type { Host, MountEntry } from "../base/host.ts";
 import type { Logger } from "../base/log.ts";
 
 /** The mount that a path lies on: the innermost, and of several at one place the newest. */
-function mountOf(path: string, mounts: readonly MountEntry[]): MountEntry | undefined {
+export function mountOf(path: string, mounts: readonly MountEntry[]): MountEntry | undefined {
   let found: MountEntry | undefined;
   for (const mount of mounts) {
     const holds = mount.target === "/" || mount.target === path || path.startsWith(`${mount.target}/`);

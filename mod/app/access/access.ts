@@ -1,6 +1,8 @@
 import { posix } from "node:path";
 import type { LoadedConfig } from "../config/load.ts";
+import { localSocket } from "../../server/local/name.ts";
 import type { PrivateMounts } from "../private_mounts.ts";
+import { trailFile } from "../trail.ts";
 
 /** The paths below which the agent may read and write; everything else is refused by the run-time. */
 export interface FileAccess {
@@ -77,6 +79,43 @@ export function accessOf(facts: AccessFacts): FileAccess {
     ].flatMap(absolute),
   ];
   return { read: covering(read), write: covering(write) };
+}
+
+/** A command that looks at an agent (mod/app/cli). */
+export type Looking = "ps" | "logs" | "check" | "explain" | "explain config" | "completion";
+
+/**
+ * The paths that a command which only looks may use. Pure. It may write to nothing but sockets, which connecting to
+ * them takes: the agent's local one, and for `check` the runtime's.
+ * @param facts `config` only where the command reads the configuration
+ * @param logsDir where `logs` finds logs
+ */
+export function accessOfLooking(command: Looking, facts: AccessFacts, logsDir?: string): FileAccess {
+  const { flags, config, mounts } = facts;
+  const absolute = (path: string) => path === "" ? [] : [posix.resolve(facts.cwd, path)];
+  const files = [flags.config, flags.configDir].flatMap(absolute);
+  const root = posix.resolve(facts.cwd, flags.rootDir);
+  const socket = `${root}/${localSocket}`;
+  switch (command) {
+    case "completion":
+      return { read: [], write: [] };
+    case "explain config":
+      return { read: covering(files), write: [] };
+    case "ps":
+      return { read: [socket], write: [socket] };
+    case "explain":
+      return { read: covering([socket, `${root}/journal.jsonl`, `${root}/journal.jsonl.1`]), write: [socket] };
+    case "logs": {
+      const logs = logsDir ?? config?.podLogsDir ?? "/var/log/pods";
+      return { read: covering([socket, `${root}/${trailFile}`, ...absolute(logs), ...files]), write: [socket] };
+    }
+    case "check": {
+      const endpoint = config?.containerRuntimeEndpoint ?? "unix:///run/containerd/containerd.sock";
+      const sockets = [socket, ...absolute(socketPath(endpoint))];
+      const interfaces = [mounts.procRoot, mounts.cgroupRoot, mounts.sysRoot];
+      return { read: covering([...files, ...interfaces, ...sockets]), write: covering(sockets) };
+    }
+  }
 }
 
 /** The path of a `unix:///path` endpoint, or of a plain path; empty for other kinds. */

@@ -2,7 +2,7 @@ import assert from "@assert";
 import { FakeHost } from "../../base/fake_host.ts";
 import { silent } from "../../base/log.ts";
 import { loadConfig } from "../config/load.ts";
-import { accessFlags, accessOf, type FileAccess } from "./access.ts";
+import { accessFlags, accessOf, accessOfLooking, type FileAccess, type Looking } from "./access.ts";
 
 const standalone = [
   "apiVersion: kubelet.config.k8s.io/v1beta1",
@@ -78,6 +78,30 @@ Deno.test("without a configuration that can be used nothing may be written", asy
     write: [],
   });
 });
+
+const local = "/r/denolet.sock";
+const containerd = "/run/containerd/containerd.sock";
+const journals = ["/r/journal.jsonl", "/r/journal.jsonl.1"];
+// Whoever makes these lists longer says why in docs/permissions.md.
+const lookings: Record<Looking, FileAccess> = {
+  ps: { read: [local], write: [local] },
+  explain: { read: [local, ...journals], write: [local] },
+  logs: { read: ["/c", "/logs/pods", "/r/denolet.json", local], write: [local] },
+  check: { read: ["/c", local, containerd, ...interfaces].sort(), write: [local, containerd] },
+  "explain config": { read: ["/c"], write: [] },
+  completion: { read: [], write: [] },
+};
+for (const [command, exact] of Object.entries(lookings)) {
+  Deno.test(`audit: what kubelet ${command} may read and write is exactly this`, async () => {
+    const host = new FakeHost({ files: { "/c": `${standalone}enableServer: false\n` } });
+    const argv = ["--config=/c", "--root-dir=/r"];
+    const { flags, config } = await loadConfig({ argv, host, log: silent });
+    const facts = { flags, config, mounts, cwd: "/", notifySocket: "/n" };
+    assert.deepEqual(accessOfLooking(command as Looking, facts, "/logs/pods"), exact);
+    const elsewhere = accessOfLooking("logs", facts).read;
+    assert(elsewhere.includes("/var/log/pods"), "without a word of the agent, the configuration's directory");
+  });
+}
 
 Deno.test("flags: commas are doubled, an empty list gives none", () => {
   assert.deepEqual(accessFlags({ read: ["/a,b", "/c"], write: [] }), ["--allow-read=/a,,b,/c"]);

@@ -1,10 +1,12 @@
+import { posix } from "node:path";
 import { createDenoHost } from "../../base/deno_host.ts";
 import { silent } from "../../base/log.ts";
 import { type Command, parseCommand } from "../cli/command.ts";
 import { loadConfig } from "../config/load.ts";
 import { parseCommandLine } from "../config/command_line.ts";
 import { type PrivateMounts, privateMounts, usualPlaces } from "../private_mounts.ts";
-import { type AccessFacts, accessFlags, accessOf } from "./access.ts";
+import { podLogsDirOf } from "../trail.ts";
+import { type AccessFacts, accessFlags, accessOf, accessOfLooking, type FileAccess, type Looking } from "./access.ts";
 
 /** The command; undefined for a command line that is wrong. The agent is started all the same, and says what is wrong. */
 function commandOf(argv: readonly string[]): Command | undefined {
@@ -24,30 +26,65 @@ async function configOf(argv: readonly string[], mounts: PrivateMounts): Promise
   }
 }
 
-/**
- * First step of the executable: makes the private mounts, and prints where they are, as variables, and the run-time's
- * flags for the files that the agent's configuration asks for, each word ended by a NUL. What only tells something
- * (--version, --help, explain) gets no mount, and reads the configuration at most. Runs with reading allowed and
- * writing not (docs/permissions.md).
- */
-export async function plan(argv: readonly string[]): Promise<string> {
-  const command = commandOf(argv);
-  const runs = command?.command === "run";
-  const mounts = runs ? await privateMounts() : usualPlaces;
-  const access = accessOf({
+/** Which of the looking commands a command line is; undefined for the agent itself, help and version. */
+function lookingOf(command: Command | undefined): Looking | undefined {
+  switch (command?.command) {
+    case "ps":
+    case "logs":
+    case "check":
+    case "completion":
+      return command.command;
+    case "explain":
+      return command.subject === "config" ? "explain config" : "explain";
+    default:
+      return undefined;
+  }
+}
+
+/** Where an agent has said that its logs are; undefined when it has not, or may not be read. */
+async function logsDirOf(rootDir: string): Promise<string | undefined> {
+  try {
+    return await podLogsDirOf(createDenoHost(), posix.resolve(Deno.cwd(), rootDir));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The paths for a command. */
+async function accessFor(command: Command | undefined, mounts: PrivateMounts): Promise<FileAccess> {
+  const looking = lookingOf(command);
+  const argv = command && "argv" in command ? command.argv : [];
+  const facts: AccessFacts = {
     flags: command && "parsed" in command ? command.parsed.flags : parseCommandLine([]).flags,
-    config: runs ? await configOf(command.argv, mounts) : undefined,
+    config: command?.command === "run" || looking === "check" || looking === "logs"
+      ? await configOf(argv, mounts)
+      : undefined,
     mounts,
     cwd: Deno.cwd(),
     notifySocket: Deno.env.get("NOTIFY_SOCKET") ?? "",
-  });
+  };
+  if (looking === undefined) return accessOf(facts);
+  return accessOfLooking(looking, facts, looking === "logs" ? await logsDirOf(facts.flags.rootDir) : undefined);
+}
+
+/**
+ * First step of the executable: makes the private mounts, and prints where they are, as variables, and the run-time's
+ * flags for the files that the agent's configuration asks for, each word ended by a NUL. What only tells something
+ * gets no mount but for `check`, and of files only those that it looks at. Runs with reading allowed and writing not
+ * (docs/permissions.md).
+ */
+export async function plan(argv: readonly string[]): Promise<string> {
+  const command = commandOf(argv);
+  const mounted = command?.command === "run" || command?.command === "check";
+  const mounts = mounted ? await privateMounts() : usualPlaces;
+  const access = await accessFor(command, mounts);
   // The agent may not even look at the directory that they are in.
   const told = [
     `DENOLET_PROC=${mounts.procRoot}`,
     `DENOLET_CGROUP=${mounts.cgroupRoot}`,
     `DENOLET_SYS=${mounts.sysRoot}`,
   ];
-  return [...(runs ? told : []), ...accessFlags(access)].map((word) => `${word}\0`).join("");
+  return [...(mounted ? told : []), ...accessFlags(access)].map((word) => `${word}\0`).join("");
 }
 
 if (import.meta.main) {

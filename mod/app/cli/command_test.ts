@@ -2,6 +2,7 @@ import assert from "@assert";
 import { KubeletError } from "../../base/errors.ts";
 import { allFlags } from "../config/flags.ts";
 import { type Command, parseCommand } from "./command.ts";
+import { subcommands } from "./subcommands.ts";
 
 function textOf(command: Command): string {
   if (!("text" in command)) throw new Error(`${command.command} has no text`);
@@ -65,12 +66,69 @@ for (const [argv, subject, rest, flags] of explains) {
   });
 }
 
+const asked: [argv: string[], expected: Record<string, unknown>][] = [
+  [["ps"], { command: "ps", json: false, argv: [] }],
+  [["ps", "-o", "json", "--root-dir", "/r"], { command: "ps", json: true, argv: ["--root-dir", "/r"] }],
+  [["ps", "--output=json", "-v4"], { command: "ps", json: true, argv: ["-v4"] }],
+  [["ps", "-ojson", "-v", "4", "--seccomp-default"], { json: true, argv: ["-v", "4", "--seccomp-default"] }],
+  [["logs", "web"], { request: { pod: "web", follow: false, previous: false, timestamps: false } }],
+  [
+    ["logs", "-fp", "-c", "main", "--tail=5", "--since", "1m", "web", "--timestamps", "--root-dir=/r"],
+    {
+      argv: ["--root-dir=/r"],
+      request: {
+        pod: "web",
+        container: "main",
+        follow: true,
+        previous: true,
+        timestamps: true,
+        tailLines: 5,
+        sinceMs: 60_000,
+      },
+    },
+  ],
+  [["logs", "--", "-web"], { request: { pod: "-web", follow: false, previous: false, timestamps: false } }],
+  [["logs", "--follow=false", "web"], { request: { pod: "web", follow: false, previous: false, timestamps: false } }],
+  [["check", "--config=/c", "--max-pods", "7"], { command: "check", argv: ["--config=/c", "--max-pods", "7"] }],
+  [["completion", "zsh"], { command: "completion", shell: "zsh" }],
+  [["explain", "pod", "config"], { command: "explain", subject: "pod", rest: ["config"] }],
+  [["explain", "--root-dir", "/r", "web"], { subject: "web", argv: ["--root-dir", "/r"] }],
+];
+for (const [argv, expected] of asked) {
+  Deno.test(argv.join(" "), () => {
+    const command: Record<string, unknown> = { ...parseCommand(argv) };
+    for (const [key, value] of Object.entries(expected)) assert.deepEqual(command[key], value, key);
+  });
+}
+
+Deno.test("help names every command and its flags", () => {
+  const text = textOf(parseCommand(["--help"]));
+  for (const { name, flags } of subcommands) {
+    assert.match(text, new RegExp(`^  kubelet ${name}\\b`, "m"));
+    for (const flag of flags) assert(text.includes(`--${flag.name}`), flag.name);
+  }
+});
+
 const bad: [argv: string[], message: RegExp][] = [
   [["run"], /unknown command "run"/],
   [["explian", "config"], /unknown command "explian"; did you mean explain/],
   [["explain"], /needs a subject/],
   [["explain", "config", "a", "b"], /takes one field, not 2/],
   [["explain", "config", "a", "--nope=1"], /unknown flag: --nope/],
+  [["explain", "a", "b"], /takes one pod, not 2/],
+  [["explain", "image"], /explain image takes one name, not 0/],
+  [["ps", "web"], /ps takes no words, not 1; write: kubelet ps \[flags\]/],
+  [["ps", "-o", "yaml"], /the one form is json/],
+  [["ps", "-o"], /flag needs an argument: -o/],
+  [["ps", "--nope"], /unknown flag: --nope/],
+  [["ps", "-x"], /unknown shorthand flag: "x"/],
+  [["logs"], /logs takes 1 word, not 0/],
+  [["logs", "a", "--tail=-1", "--since=x"], /2 problems: --tail is "-1".*--since: duration "x"/],
+  [["logs", "a", "--tail", "1e3"], /--tail is "1e3"/],
+  [["logs", "a", "--since=-5m"], /--since is -5m/],
+  [["logs", "a", "-f=7"], /-f takes no value/],
+  [["completion"], /completion takes 1 word/],
+  [["completion", "csh"], /none for "csh"; write one of bash, zsh, fish/],
   [["--max-pods=1", "explain"], /unknown command "explain"/],
   [["--help", "--nope"], /unknown flag: --nope/],
 ];

@@ -1,5 +1,6 @@
 import { knownGates } from "../config/feature_gates_table.ts";
 import { allFlags, type FlagDefinition } from "../config/flags.ts";
+import { type Subcommand, subcommands } from "./subcommands.ts";
 import { kubernetesVersion } from "../version.ts";
 
 const kinds: Readonly<Record<FlagDefinition["kind"], string>> = {
@@ -46,6 +47,17 @@ function flagText(flag: FlagDefinition): string {
   return `${head}\n${wrap(`${flag.about}${initial}${old}`, "            ", 100)}`;
 }
 
+function commandText({ name, words, flags, about }: Subcommand): string {
+  const own = flags.map((flag) => {
+    const value = flag.value === undefined ? "" : ` ${flag.value}`;
+    const short = flag.short === undefined ? "" : `-${flag.short}, `;
+    return wrap(`${short}--${flag.name}${value}: ${flag.about}`, "              ", 100);
+  });
+  return [`  kubelet ${name}${words === "" ? "" : ` ${words}`} [flags]`, wrap(about, "            ", 100), ...own].join(
+    "\n",
+  );
+}
+
 /** The text of --help: every flag in groups. */
 export function helpText(): string {
   const groups = new Map<string, FlagDefinition[]>();
@@ -55,12 +67,16 @@ export function helpText(): string {
     .map(([name, gate]) => `  ${name}=true|false (${gate.stage}, default ${gate.on})`);
   return [
     `A Kubernetes node agent that stands in for the kubelet of ${kubernetesVersion}: it runs the pods of a node through a\n` +
-    "container runtime, from static manifests or from an API server, and keeps them as they should be.",
+    "container runtime, from static manifests (files or a URL), and keeps them as they should be. It does not talk to an\n" +
+    "API server yet; flags and fields that nothing acts on yet are accepted, and named when the agent starts.",
     [
       "Usage:",
-      "  kubelet [flags]                       run the agent",
-      "  kubelet explain config [FIELD] [flags] say what a configuration field or flag means and whether it is acted on",
+      "  kubelet [flags]",
+      "            run the agent",
+      ...subcommands.map(commandText),
       "  kubelet --version | --help",
+      "",
+      "The commands take the agent's flags too: --root-dir says which agent is meant.",
     ].join("\n"),
     ...[...groups].map(([title, flags]) => `${title}:\n${flags.map(flagText).join("\n")}`),
     `Feature gates (--feature-gates, featureGates):\n${gates.join("\n")}`,

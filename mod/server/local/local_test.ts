@@ -4,7 +4,8 @@ import type { JournalRecord } from "../../base/journal.ts";
 import { RecordingLogger, silent } from "../../base/log.ts";
 import type { BoundPod } from "../../kube/types.ts";
 import { answerLocal } from "./answer.ts";
-import { localSocket, serveLocal } from "./serve.ts";
+import { localSocket } from "./name.ts";
+import { serveLocal } from "./serve.ts";
 import type { LocalBackend, LocalState } from "./types.ts";
 
 const pod = (uid: string): BoundPod => ({

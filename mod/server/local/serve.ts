@@ -2,10 +2,9 @@ import { messageOf } from "../../base/errors.ts";
 import type { Host } from "../../base/host.ts";
 import type { Logger } from "../../base/log.ts";
 import { answerLocal } from "./answer.ts";
+import { localSocket } from "./name.ts";
 import type { LocalBackend } from "./types.ts";
 
-/** The name of the socket in the root directory. */
-export const localSocket = "denolet.sock";
 /** It is made under this name, so that nobody finds it with other rights than its own. No longer than the real one. */
 const unfinished = ".denolet.new";
 
