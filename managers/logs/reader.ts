@@ -14,6 +14,8 @@ const longestWhole = 16 * 1024 * 1024;
 const lookMs = 1_000;
 /** How long a runtime may still write to the file that it has just replaced. */
 const graceMs = 100;
+/** A log to which nothing was added for so long after its container's end is complete. */
+const quietMs = 300;
 
 /**
  * Reads a container's log (http.md section 5). Ends at the end of the file, with `follow` when the container does not
@@ -61,13 +63,14 @@ class LogReader implements AsyncDisposable {
 
   async #follow(): Promise<void> {
     const { clock, signal } = this.#o;
+    let ran = false;
     await this.#drain();
     while (!this.#lines.done) {
       if (clock.now() - this.#askedAt >= lookMs) {
         const running = await this.#o.isRunning(signal);
         this.#askedAt = clock.now();
-        // What it wrote before it ended is all there now.
         if (!running) break;
+        ran = true;
       }
       const what = await this.#changes.next(lookMs);
       if (what === "aborted") throw abortedBy(signal);
@@ -76,6 +79,14 @@ class LogReader implements AsyncDisposable {
     }
     await this.#drain();
     await this.#renew();
+    // The runtime says that the container has ended when it has read all output; writing the last of it to the log can
+    // take it a moment longer on a busy machine.
+    for (let at = -1; ran && at !== this.#at && !this.#lines.done;) {
+      at = this.#at;
+      if (await this.#changes.next(quietMs) === "aborted") throw abortedBy(signal);
+      await this.#drain();
+      await this.#renew();
+    }
     await this.#finish();
   }
 
