@@ -115,6 +115,7 @@ class ComposedAgent implements ServedAgent {
       events,
       startedAt: clock.now(),
       onUpdate: (update) => this.#loop.probe(update.podUid),
+      onSample: (sample) => options.meter?.probe(sample),
     });
     const imageManager = createImageManager({
       images,
@@ -190,6 +191,7 @@ class ComposedAgent implements ServedAgent {
         }
       },
       onRuntime: (up, error) => this.#onRuntime(up, error),
+      onRelist: (beganAt) => options.meter?.relist(beganAt),
     });
     this.#imageGC = makeImageGC(options, runtime, images);
     this.#rotation = makeLogRotation(options, runtime, scope, () => this.#pleg.all());
@@ -217,7 +219,7 @@ class ComposedAgent implements ServedAgent {
     });
     this.#workers = new PodWorkers({
       scope,
-      syncer,
+      syncer: options.meter?.syncer(syncer) ?? syncer,
       clock,
       random,
       log,

@@ -1,5 +1,6 @@
 import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
+import type { ProbeSample } from "../../managers/probes/manager.ts";
 import type { Dialers } from "../../managers/probes/prober.ts";
 import type { StatusEntry } from "../../managers/status/status_manager.ts";
 import type { Clock } from "../base/clock.ts";
@@ -11,6 +12,7 @@ import type { EventSink } from "../kube/events.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { HealthCheck } from "../server/healthz.ts";
 import type { ServerBackend } from "../server/types.ts";
+import type { PodSyncer } from "../sync/pod_worker.ts";
 import type { SourcesOptions } from "../sources/sources.ts";
 import type { KubeletFlags } from "./config/flags.ts";
 import type { KubeletConfig } from "./config/kubelet_config.ts";
@@ -41,6 +43,13 @@ export interface AgentOptions {
   stdin?: ReadableStream<Uint8Array>;
   /** Told of each new status of a pod. */
   onStatus?: (entry: StatusEntry) => void;
+  /** Told of what the agent does, for its metrics. */
+  meter?: {
+    probe(sample: ProbeSample): void;
+    relist(beganAt: number): void;
+    /** Gives a syncer that does the same, and is measured. */
+    syncer(syncer: PodSyncer): PodSyncer;
+  };
 }
 
 /** A running agent, as those who started it see it. */

@@ -5,8 +5,10 @@ import type { Host } from "../base/host.ts";
 import type { Logger } from "../base/log.ts";
 import type { Scope } from "../base/scope.ts";
 import { containerLogsRoutes } from "../server/container_logs.ts";
-import type { StatsPages } from "../server/metrics/pages.ts";
-import { statsPaths } from "../server/metrics/paths.ts";
+import type { AgentMetrics } from "../server/metrics/agent_metrics.ts";
+import type { KubeletPageOptions } from "../server/metrics/kubelet_page.ts";
+import type { NodePages } from "../server/metrics/pages.ts";
+import { pagePaths } from "../server/metrics/paths.ts";
 import { createServer, type KubeletServer } from "../server/server.ts";
 import { streamingRoutes } from "../server/streaming/routes.ts";
 import type { ServerBackend } from "../server/types.ts";
@@ -27,6 +29,7 @@ export function createNodeApi(options: {
   images: Pick<ImageService, "imageFsInfo">;
   hierarchies: Hierarchies;
   cgroupDriver: "cgroupfs" | "systemd";
+  metrics: AgentMetrics;
   /** Owns the work that goes on behind an answer. */
   scope: Scope;
   host: Host;
@@ -34,8 +37,9 @@ export function createNodeApi(options: {
   log: Logger;
   setVerbosity: (level: number) => void;
 }): KubeletServer {
-  const { loaded, agent, nodeName, runtime, host, clock, log, setVerbosity } = options;
+  const { loaded, agent, nodeName, runtime, host, clock, log, setVerbosity, metrics } = options;
   const { view } = agent;
+  metrics.podByUid = (uid) => view.podByUid(uid);
   const flags = flagValues(loaded);
   const backend: ServerBackend = {
     ...view,
@@ -54,24 +58,35 @@ export function createNodeApi(options: {
     backend,
     version: kubernetesVersion,
     healthChecks: () => agent.healthChecks,
+    metrics,
   });
   server.register(streamingRoutes(backend));
   server.register(containerLogsRoutes(backend));
   // Loaded by the first request: a node that nobody asks for statistics does without their code.
   let pages: ReturnType<typeof loadPages> | undefined;
-  for (const path of statsPaths) {
-    server.registerText(path, async (context) => (await (pages ??= loadPages({ ...options, view })))[path](context));
+  const own: KubeletPageOptions = {
+    metrics,
+    backend,
+    healthChecks: () => agent.healthChecks,
+    cgroupVersion: options.hierarchies.version,
+    version: kubernetesVersion,
+  };
+  for (const path of pagePaths) {
+    server.registerText(
+      path,
+      async (context) => (await (pages ??= loadPages({ ...options, view }, own)))[path](context),
+    );
   }
   return server;
 }
 
-async function loadPages(options: NodePagesOptions): Promise<StatsPages> {
-  const [{ machineFacts, makeStats }, { statsPages }] = await Promise.all([
+async function loadPages(options: NodePagesOptions, own: KubeletPageOptions): Promise<NodePages> {
+  const [{ machineFacts, makeStats }, { nodePages }] = await Promise.all([
     import("./node_pages.ts"),
     import("../server/metrics/pages.ts"),
   ]);
   const { host, log } = options;
-  return statsPages({ stats: makeStats(options), machine: () => machineFacts(host), log });
+  return nodePages({ stats: makeStats(options), machine: () => machineFacts(host), own, log });
 }
 
 /** Header values may be credentials. */

@@ -12,6 +12,8 @@ import { systemRandom } from "../base/random.ts";
 import { Scope } from "../base/scope.ts";
 import { podFullName } from "../kube/pod.ts";
 import { rootPaths } from "../pod/config/paths.ts";
+import { AgentMetrics } from "../server/metrics/agent_metrics.ts";
+import { meteredImages, meteredRuntime } from "../server/metrics/runtime_meter.ts";
 import { type HealthCheck, serveHealthz } from "../server/healthz.ts";
 import { serveLocal } from "../server/local/serve.ts";
 import { createAgent } from "./agent.ts";
@@ -115,16 +117,20 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const events = new LogEvents(log);
   await checkMachine({ config, host, hierarchies, events, log });
 
-  using runtime = createRuntimeClient({
+  using runtimeClient = createRuntimeClient({
     endpoint: config.containerRuntimeEndpoint,
     timeoutMs: config.runtimeRequestTimeoutMs,
     log,
   });
-  using images = createImageClient({
+  using imageClient = createImageClient({
     endpoint: config.imageServiceEndpoint,
     timeoutMs: config.runtimeRequestTimeoutMs,
     log,
   });
+  const metrics = new AgentMetrics({ clock });
+  const metered = { meter: metrics, now: () => clock.now() };
+  const runtime = meteredRuntime(runtimeClient, metered);
+  const images = meteredImages(imageClient, metered);
   const known = await meetRuntime({ runtime, clock, log, config, signal: scope.signal });
   const facts = await nodeFacts({
     host,
@@ -155,6 +161,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     runtimeName: known.name,
     runtimeVersion: known.version,
     dial: networkDialers({ clock }),
+    meter: metrics,
     journal,
     events,
     log,
@@ -162,6 +169,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     fetch: (url, init) => fetch(url, init),
     onStatus: ({ pod, status, version }) => {
       once?.changed();
+      metrics.status(pod, status);
       // The only way to read a status on a node without an API server.
       log.detail(4, "Pod status", { pod: podFullName(pod), podUid: pod.metadata.uid, version, status });
     },
@@ -185,6 +193,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
         images,
         hierarchies,
         cgroupDriver: known.driver,
+        metrics,
         scope,
         host,
         clock,

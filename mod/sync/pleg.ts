@@ -48,6 +48,8 @@ export interface PlegOptions {
   onEvent: (event: PlegEvent) => void;
   /** Told when the runtime answers again after it did not, and when it stops answering. */
   onRuntime?: (up: boolean, error?: string) => void;
+  /** Told of each relist that the runtime answered, with the time at which it began; for metrics. */
+  onRelist?: (beganAt: number) => void;
   /** Milliseconds between relists (runtime-contract.md section 11: 1 s). */
   periodMs?: number;
 }
@@ -150,6 +152,7 @@ export class Pleg {
       if (!this.#reading.has(uid)) reads.push(this.#read(uid, pods.get(uid), began, signal));
     }
     this.#lastRelist = began.at;
+    this.#options.onRelist?.(began.at);
     for (const [uid, seq] of this.#taken) if (!this.#pods.has(uid) && seq < began.seq) this.#taken.delete(uid);
     this.#tell(true);
     return !complete || (await Promise.all(reads)).every((taken) => taken);

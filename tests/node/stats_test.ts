@@ -79,9 +79,45 @@ const cadvisor: readonly (readonly [string, string, readonly string[]])[] = [
   ["machine_scrape_error", "gauge", []],
 ];
 
+/** metrics.md sections 2, 4, 7 and 8, as far as the agent counts without an API server. */
+const own: readonly (readonly [string, string, readonly string[]])[] = [
+  ["kubelet_node_name", "gauge", ["node"]],
+  ["kubelet_running_pods", "gauge", []],
+  ["kubelet_running_containers", "gauge", ["container_state"]],
+  ["kubelet_desired_pods", "gauge", ["static"]],
+  ["kubelet_active_pods", "gauge", ["static"]],
+  ["kubelet_mirror_pods", "gauge", []],
+  ["kubelet_pod_worker_duration_seconds", "histogram", ["operation_type"]],
+  ["kubelet_pod_start_duration_seconds", "histogram", []],
+  ["kubelet_pleg_relist_duration_seconds", "histogram", []],
+  ["kubelet_pleg_relist_interval_seconds", "histogram", []],
+  ["kubelet_pleg_last_seen_seconds", "gauge", []],
+  ["kubelet_runtime_operations_total", "counter", ["operation_type"]],
+  ["kubelet_runtime_operations_duration_seconds", "histogram", ["operation_type"]],
+  ["kubelet_run_podsandbox_duration_seconds", "histogram", ["runtime_handler"]],
+  ["kubelet_started_pods_total", "counter", []],
+  ["kubelet_started_pods_errors_total", "counter", []],
+  ["kubelet_started_containers_total", "counter", ["container_type"]],
+  ["kubelet_cgroup_version", "gauge", []],
+  ["kubelet_metrics_provider", "gauge", ["provider"]],
+  ["kubelet_http_requests_total", "counter", ["long_running", "method", "path", "server_type"]],
+  ["kubelet_http_inflight_requests", "gauge", ["long_running", "method", "path", "server_type"]],
+  ["kubelet_http_requests_duration_seconds", "histogram", ["long_running", "method", "path", "server_type"]],
+  ["kubernetes_build_info", "gauge", ["git_version", "major", "minor"]],
+  ["kubernetes_healthcheck", "gauge", ["name", "type"]],
+  ["kubernetes_healthchecks_total", "counter", ["name", "status", "type"]],
+  ["process_cpu_seconds_total", "counter", []],
+  ["process_resident_memory_bytes", "gauge", []],
+  ["process_virtual_memory_bytes", "gauge", []],
+  ["process_start_time_seconds", "gauge", []],
+  ["process_open_fds", "gauge", []],
+  ["process_max_fds", "gauge", []],
+];
+
 function hasFamily(page: Page, name: string, type: string, labels: readonly string[]): void {
   assert.equal(page.types.get(name), type, name);
-  const found = page.samples.filter((each) => each.name === name);
+  const sampled = type === "histogram" ? `${name}_count` : name;
+  const found = page.samples.filter((each) => each.name === sampled);
   assert.ok(found.length > 0, `${name} has no sample`);
   for (const each of found) assert.deepEqual(Object.keys(each.labels).sort(), [...labels].sort(), name);
 }
@@ -121,6 +157,7 @@ for (const version of versions) {
             containers: [{
               ...shell("main", line),
               resources: { limits: { memory: String(memoryLimit), cpu: "200m" } },
+              livenessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
               volumeMounts: [{ name: "cache", mountPath: "/cache" }],
             }],
             volumes: [{ name: "cache", emptyDir: {} }],
@@ -199,6 +236,61 @@ for (const version of versions) {
           );
           const now = await cpuOf(cpu?.labels.id ?? "");
           assert.ok(cpu && cpu.value > 0 && cpu.value <= now && now - cpu.value < 1, `${cpu?.value} of ${now}`);
+        });
+        await t.step("/metrics tells what the agent did", async () => {
+          await get("/metrics");
+          const page = parsePage(await get("/metrics"));
+          for (const [metric, type, labels] of own) hasFamily(page, metric, type, labels);
+          const value = (metric: string, labels: Readonly<Record<string, string>> = {}) =>
+            page.samples.find((each) =>
+              each.name === metric && Object.entries(labels).every(([key, text]) => each.labels[key] === text)
+            )?.value;
+          assert.equal(value("kubelet_running_pods"), 1);
+          assert.equal(value("kubelet_running_containers", { container_state: "running" }), 1);
+          assert.equal(value("kubelet_desired_pods", { static: "true" }), 1);
+          assert.equal(value("kubelet_started_pods_total"), 1);
+          assert.equal(value("kubelet_started_containers_total", { container_type: "container" }), 1);
+          assert.equal(value("kubelet_pod_start_duration_seconds_count"), 1);
+          assert.equal(value("kubelet_runtime_operations_total", { operation_type: "run_podsandbox" }), 1);
+          assert.equal(value("kubelet_pod_worker_duration_seconds_count", { operation_type: "create" }), 1);
+          assert.equal(value("kubelet_http_requests_total", { path: "metrics", server_type: "readonly" }), 2);
+          assert.equal(value("kubelet_http_inflight_requests", { path: "metrics", server_type: "readonly" }), 1);
+          assert.equal(value("kubernetes_healthcheck", { name: "syncloop" }), 1);
+          const pleg = value("kubelet_pleg_last_seen_seconds") ?? 0;
+          assert.ok(Math.abs(pleg - Date.now() / 1000) < 30, String(pleg));
+          const resident = value("process_resident_memory_bytes") ?? 0;
+          assert.ok(resident > 20 * 2 ** 20 && resident < 500 * 2 ** 20, String(resident));
+        });
+        await t.step("/metrics/probes counts runs", async () => {
+          const labels = ["container", "namespace", "pod", "pod_uid", "probe_type", "result"];
+          let page = parsePage("");
+          await waitFor("the probe to run", async () => {
+            page = parsePage(await get("/metrics/probes"));
+            return page.types.has("prober_probe_total");
+          }, { within: patience });
+          hasFamily(page, "prober_probe_total", "counter", labels);
+          hasFamily(page, "prober_probe_duration_seconds", "histogram", [
+            "container",
+            "namespace",
+            "pod",
+            "probe_type",
+          ]);
+          hasFamily(page, "process_start_time_seconds", "gauge", []);
+          const [first] = page.samples.filter((each) => each.name === "prober_probe_total");
+          assert.deepEqual([first?.labels.probe_type, first?.labels.result, first?.labels.pod], [
+            "Liveness",
+            "successful",
+            full,
+          ]);
+        });
+        await t.step("/metrics/slis counts checks, and forgets on DELETE", async () => {
+          const page = parsePage(await get("/metrics/slis"));
+          assert.deepEqual([...page.types.keys()], ["kubernetes_healthcheck", "kubernetes_healthchecks_total"]);
+          const reset = await fetch(`http://127.0.0.1:${readOnlyPort}/metrics/slis`, { method: "DELETE" });
+          assert.equal(await reset.text(), "metrics reset\n");
+          const after = parsePage(await get("/metrics/slis"));
+          const counts = after.samples.filter((each) => each.name === "kubernetes_healthchecks_total");
+          assert.deepEqual(new Set(counts.map((each) => each.value)), new Set([1]));
         });
       });
     } finally {

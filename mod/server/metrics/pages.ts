@@ -4,21 +4,23 @@ import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { TextProvider } from "../routes/text.ts";
 import { cadvisorPage, type MachineFacts } from "./cadvisor.ts";
-import type { statsPaths } from "./paths.ts";
+import { kubeletPage, type KubeletPageOptions, probesPage, slisPage } from "./kubelet_page.ts";
+import type { pagePaths } from "./paths.ts";
 import { resourcePage } from "./resource.ts";
 import { summaryOf } from "./summary.ts";
 
-/** The pages that are made of statistics, by path. */
-export type StatsPages = Readonly<Record<typeof statsPaths[number], TextProvider>>;
+/** The pages of statistics and metrics, by path. */
+export type NodePages = Readonly<Record<typeof pagePaths[number], TextProvider>>;
 
-/** Pages over the node's statistics, by path. */
-export function statsPages(options: {
+/** The pages, over the node's statistics and what the agent counts of itself. */
+export function nodePages(options: {
   stats: StatsSource;
   /** Asked once for each page that needs them. */
   machine: () => Promise<MachineFacts>;
+  own: KubeletPageOptions;
   log: Logger;
-}): StatsPages {
-  const { stats, machine, log } = options;
+}): NodePages {
+  const { stats, machine, own, log } = options;
   const collect = async (detail: Detail) => {
     try {
       return await stats.collect(detail);
@@ -33,6 +35,13 @@ export function statsPages(options: {
       const small = query.get("only_cpu_and_memory") === "true";
       const snapshot = await stats.collect("summary");
       return { body: `${JSON.stringify(summaryOf(snapshot, small), undefined, 1)}\n`, contentType: "application/json" };
+    },
+    "/metrics": () => kubeletPage(own),
+    "/metrics/probes": () => probesPage(own),
+    "/metrics/slis": ({ method }) => {
+      if (method !== "DELETE") return slisPage(own);
+      own.metrics.healthChecks.removeIf(() => true);
+      return { body: "metrics reset\n", contentType: "text/plain; charset=utf-8" };
     },
     "/metrics/resource": async () => resourcePage(await collect("resource")),
     "/metrics/cadvisor": async () => cadvisorPage(await collect("cadvisor"), await machine()),

@@ -1,2 +1,9 @@
-/** Where the pages that are made of statistics are. */
-export const statsPaths = ["/stats/summary", "/metrics/resource", "/metrics/cadvisor"] as const;
+/** Where the pages of statistics and metrics are. */
+export const pagePaths = [
+  "/stats/summary",
+  "/metrics",
+  "/metrics/resource",
+  "/metrics/cadvisor",
+  "/metrics/probes",
+  "/metrics/slis",
+] as const;

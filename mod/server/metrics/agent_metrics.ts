@@ -1,0 +1,260 @@
+import type { Clock } from "../../base/clock.ts";
+import type { BoundPod, PodStatus } from "../../kube/types.ts";
+import type { PodSyncer } from "../../sync/pod_worker.ts";
+import type { RequestFacts, RequestMetrics } from "../types.ts";
+import { exponential, Histogram, Numbers } from "./registry.ts";
+import type { RuntimeMeter } from "./runtime_meter.ts";
+
+/** A probe's run. */
+interface ProbeRun {
+  readonly pod: BoundPod;
+  readonly container: string;
+  readonly type: "liveness" | "readiness" | "startup";
+  readonly ok: boolean;
+  readonly tookMs: number;
+}
+
+/** Bounds of start durations, seconds (metrics.md section 2). */
+const startBuckets = [
+  .5,
+  1,
+  2,
+  3,
+  4,
+  5,
+  6,
+  8,
+  10,
+  20,
+  30,
+  45,
+  60,
+  120,
+  180,
+  240,
+  300,
+  360,
+  480,
+  600,
+  900,
+  1200,
+  1800,
+  2700,
+  3600,
+];
+const pullBuckets = [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600];
+const operationBuckets = exponential(.005, 2.5, 14);
+/** Pods whose series are kept between two looks at which of them are still there. */
+const prunedFrom = 400;
+
+function counter(name: string, help: string): Numbers {
+  return new Numbers({ name, help, type: "counter" });
+}
+
+/** What the agent counts of itself while it runs (metrics.md sections 2 and 7). Small until something happens. */
+export class AgentMetrics implements RequestMetrics, RuntimeMeter {
+  readonly #clock: Clock;
+  /** The desired pod of a UID; set once there is an agent. */
+  podByUid: (uid: string) => BoundPod | undefined = () => undefined;
+
+  readonly requests = counter("kubelet_http_requests_total", "Requests that the node's API has taken");
+  readonly inflight = new Numbers({
+    name: "kubelet_http_inflight_requests",
+    help: "Requests that are being answered",
+    type: "gauge",
+  });
+  readonly requestSeconds = new Histogram({
+    name: "kubelet_http_requests_duration_seconds",
+    help: "How long answers took, seconds",
+  });
+  readonly operations = counter("kubelet_runtime_operations_total", "Calls to the runtime");
+  readonly operationErrors = counter("kubelet_runtime_operations_errors_total", "Calls to the runtime that failed");
+  readonly operationSeconds = new Histogram({
+    name: "kubelet_runtime_operations_duration_seconds",
+    help: "How long calls to the runtime took, seconds",
+    buckets: operationBuckets,
+  });
+  readonly sandboxSeconds = new Histogram({
+    name: "kubelet_run_podsandbox_duration_seconds",
+    help: "How long it took to start sandboxes, seconds",
+    buckets: operationBuckets,
+  });
+  readonly sandboxErrors = counter("kubelet_run_podsandbox_errors_total", "Sandboxes that could not be started");
+  readonly startedPods = counter("kubelet_started_pods_total", "Sandboxes that were tried to start");
+  readonly startedPodErrors = counter("kubelet_started_pods_errors_total", "Sandboxes that could not be started");
+  readonly usernsPods = counter(
+    "kubelet_started_user_namespaced_pods_total",
+    "Sandboxes with a user namespace that were tried to start",
+  );
+  readonly usernsPodErrors = counter(
+    "kubelet_started_user_namespaced_pods_errors_total",
+    "Sandboxes with a user namespace that could not be started",
+  );
+  readonly startedContainers = counter("kubelet_started_containers_total", "Containers that were tried to start");
+  readonly startedContainerErrors = counter(
+    "kubelet_started_containers_errors_total",
+    "Containers that could not be made or started",
+  );
+  readonly pullSeconds = new Histogram({
+    name: "kubelet_image_pull_duration_seconds",
+    help: "How long pulls of images took, seconds",
+    buckets: pullBuckets,
+  });
+  readonly workerSeconds = new Histogram({
+    name: "kubelet_pod_worker_duration_seconds",
+    help: "How long workers' passes over pods took, seconds",
+  });
+  readonly podStartSeconds = new Histogram({
+    name: "kubelet_pod_start_duration_seconds",
+    help: "From the first sight of a pod until it runs, seconds",
+    buckets: startBuckets,
+  }).begin();
+  readonly relistSeconds = new Histogram({
+    name: "kubelet_pleg_relist_duration_seconds",
+    help: "How long it took to list what the runtime has, seconds",
+  }).begin();
+  readonly relistInterval = new Histogram({
+    name: "kubelet_pleg_relist_interval_seconds",
+    help: "From one relist to the next, seconds",
+  }).begin();
+  readonly lastRelist = new Numbers({
+    name: "kubelet_pleg_last_seen_seconds",
+    help: "When the runtime was last listed, seconds since the epoch",
+    type: "gauge",
+  });
+  readonly probes = counter("prober_probe_total", "[BETA] Probes that were run, by their results");
+  readonly probeSeconds = new Histogram({
+    name: "prober_probe_duration_seconds",
+    help: "[ALPHA] How long probes took that did not fail, seconds",
+  });
+  readonly healthChecks = counter("kubernetes_healthchecks_total", "[STABLE] Results of health checks");
+
+  /** Pods that are on their way to Running. */
+  readonly #starting = new Set<string>();
+  readonly #relisted = { at: 0 };
+
+  constructor(options: { clock: Clock }) {
+    this.#clock = options.clock;
+    for (const zero of [this.startedPods, this.startedPodErrors, this.usernsPods, this.usernsPodErrors]) {
+      zero.add({}, 0);
+    }
+  }
+
+  began(facts: RequestFacts): (end: { status: number; seconds: number }) => void {
+    const labels = {
+      long_running: String(facts.longRunning),
+      method: facts.method,
+      path: facts.path,
+      server_type: facts.serverType,
+    };
+    this.requests.add(labels);
+    this.inflight.add(labels);
+    return ({ seconds }) => {
+      this.inflight.add(labels, -1);
+      this.requestSeconds.observe(labels, seconds);
+    };
+  }
+
+  operation(operation: string, seconds: number, failed: boolean): void {
+    const labels = { operation_type: operation };
+    this.operations.add(labels);
+    this.operationSeconds.observe(labels, seconds);
+    if (failed) this.operationErrors.add(labels);
+  }
+
+  sandbox(handler: string, userNamespace: boolean, seconds: number, failed: boolean): void {
+    this.startedPods.add();
+    if (userNamespace) this.usernsPods.add();
+    const labels = { runtime_handler: handler };
+    this.sandboxSeconds.observe(labels, seconds);
+    if (!failed) return;
+    this.sandboxErrors.add(labels);
+    this.startedPodErrors.add();
+    if (userNamespace) this.usernsPodErrors.add();
+  }
+
+  container({ uid, container }: { uid: string; container: string }, failed: "create" | "start" | undefined): void {
+    const labels = { container_type: this.#typeOf(uid, container) };
+    this.startedContainers.add(labels);
+    if (failed === undefined) return;
+    const code = failed === "create" ? "CreateContainerError" : "RunContainerError";
+    this.startedContainerErrors.add({ code, ...labels });
+  }
+
+  #typeOf(uid: string, container: string): string {
+    const spec = this.podByUid(uid)?.spec;
+    return spec?.initContainers?.some(({ name }) => name === container) ? "init_container" : "container";
+  }
+
+  pull(seconds: number): void {
+    this.pullSeconds.observe({ image_size_in_bytes: "N/A" }, seconds);
+  }
+
+  /** A relist that the runtime answered. */
+  relist(beganAt: number): void {
+    const now = this.#clock.now();
+    this.relistSeconds.observe({}, (now - beganAt) / 1000);
+    if (this.#relisted.at > 0) this.relistInterval.observe({}, (beganAt - this.#relisted.at) / 1000);
+    this.#relisted.at = beganAt;
+    this.lastRelist.set({}, beganAt / 1000);
+  }
+
+  /** A pod's new status: the first time that one which was pending runs tells how long its start took. */
+  status(pod: BoundPod, status: PodStatus): void {
+    const { uid } = pod.metadata;
+    if (status.phase === "Pending") return void this.#starting.add(uid);
+    if (!this.#starting.delete(uid) || status.phase !== "Running") return;
+    const seen = Date.parse(status.startTime ?? "");
+    if (Number.isFinite(seen)) this.podStartSeconds.observe({}, Math.max(0, this.#clock.now() - seen) / 1000);
+  }
+
+  probe({ pod, container, type, ok, tookMs }: ProbeRun): void {
+    const { name, namespace, uid } = pod.metadata;
+    const kind = type.slice(0, 1).toUpperCase() + type.slice(1);
+    if (this.probes.size > prunedFrom) this.forgetProbes();
+    const result = ok ? "successful" : "failed";
+    this.probes.add({ container, namespace, pod: name, pod_uid: uid, probe_type: kind, result });
+    if (ok) this.probeSeconds.observe({ container, namespace, pod: name, probe_type: kind }, tookMs / 1000);
+  }
+
+  /** Drops series of pods that are gone. */
+  forgetProbes(): void {
+    const names = new Set<string>(), gone = new Set<string>();
+    this.probes.removeIf(({ pod_uid = "", namespace, pod }) => {
+      const here = this.podByUid(pod_uid) !== undefined;
+      (here ? names : gone).add(`${namespace}/${pod}`);
+      return !here;
+    });
+    this.probeSeconds.removeIf(({ namespace, pod }) => {
+      const name = `${namespace}/${pod}`;
+      return gone.has(name) && !names.has(name);
+    });
+  }
+
+  /** A syncer whose passes are timed. */
+  syncer(syncer: PodSyncer): PodSyncer {
+    const known = new Set<string>();
+    const timed = async <T>(operation: string, run: () => Promise<T>): Promise<T> => {
+      const began = this.#clock.now();
+      try {
+        return await run();
+      } finally {
+        this.workerSeconds.observe({ operation_type: operation }, (this.#clock.now() - began) / 1000);
+      }
+    };
+    return {
+      sync: (pod, context) => {
+        const operation = known.has(pod.metadata.uid) ? "sync" : "create";
+        known.add(pod.metadata.uid);
+        return timed(operation, () => syncer.sync(pod, context));
+      },
+      terminate: (pod, context) => timed("kill", () => syncer.terminate(pod, context)),
+      release: (pod, context) => {
+        known.delete(pod.metadata.uid);
+        this.#starting.delete(pod.metadata.uid);
+        return timed("terminated", () => syncer.release(pod, context));
+      },
+      purge: (pod, context) => syncer.purge(pod, context),
+    };
+  }
+}
