@@ -107,7 +107,25 @@ function rejectionRemedy(reason: string): string {
   }
 }
 
+/** Names of the resources that a failed preemption was short of, out of its message. */
+function shortOf(message: string): string[] {
+  return [...message.matchAll(/\(res: ([\w./-]{1,80}),/g)].flatMap(([, name]) => name ?? []);
+}
+
 function rejection(reason: string, message: string, at: number | undefined, now: number): Finding {
+  const short = reason === "UnexpectedAdmissionError" ? shortOf(message) : [];
+  if (short.length > 0) {
+    // What a critical pod, as every static one is, is told in place of OutOf….
+    return {
+      cause: `this node did not take the pod${at === undefined ? "" : ` (${ago(at, now)})`}: it requests more ${
+        short.join(" and ")
+      } than is free, and ending less important pods would not free enough. In the agent's words: ${reason}: ${
+        line(message)
+      }`,
+      remedy: rejectionRemedy(`OutOf${short[0]}`),
+      rank: 0,
+    };
+  }
   return {
     cause: `this node did not take the pod${at === undefined ? "" : ` (${ago(at, now)})`}: ${reason}: ${line(message)}`,
     remedy: rejectionRemedy(reason),

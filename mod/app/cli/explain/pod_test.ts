@@ -155,6 +155,19 @@ const cases: Case[] = [
     says: [/: rejected\n/, /NodeAffinity: no match/, /--node-labels/],
   },
   {
+    name: "rejected, critical, and nothing to preempt",
+    status: {
+      phase: "Failed",
+      reason: "UnexpectedAdmissionError",
+      message:
+        "preemption: no set of running pods found to reclaim resources: [(res: cpu, q: 997000), (res: memory, q: 1), ].",
+    },
+    says: [
+      /requests more cpu and memory than is free, and ending less important pods/,
+      /Remedy: Lower resources\.requests/,
+    ],
+  },
+  {
     name: "too many pods",
     status: { phase: "Failed", reason: "OutOfpods", message: "m" },
     says: [/Raise maxPods/],
