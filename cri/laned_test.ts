@@ -26,3 +26,30 @@ Deno.test("sandboxes are made no more than the lanes at once; questions and stop
   assert.equal(new Set(await made).size, 4);
   assert.equal(journal.records().length, 4);
 });
+
+Deno.test("a container goes before sandboxes that wait", async () => {
+  const clock = new FakeClock(0);
+  const fake = new FakeRuntime({ clock, random: seeded(1), latency: () => 100 });
+  const runtime = lanedRuntime(
+    journaledRuntime(fake, new Journal({ clock })),
+    new Lanes({ clock, lanes: 1, leaseMs: 10_000 }),
+  );
+  const sandbox = (uid: string) => ({ metadata: { name: "p", namespace: "d", uid, attempt: 0 } });
+  const make = (uid: string) => runtime.runPodSandbox(sandbox(uid), "", { because });
+  const first = make("1");
+  const others = Promise.all(["2", "3"].map(make));
+  await clock.advance(50);
+  const refused = runtime.createContainer({
+    sandboxId: "none",
+    config: { metadata: { name: "c", attempt: 0 } },
+    sandboxConfig: sandbox("none"),
+  }, { because });
+  const answered = assert.rejects(refused);
+  await clock.advance(50);
+  await first;
+  await clock.advance(1000);
+  await answered;
+  await others;
+  const heavy = fake.calls.map((one) => one.call).filter((call) => /RunPodSandbox|CreateContainer/.test(call));
+  assert.deepEqual(heavy, ["RunPodSandbox", "CreateContainer", "RunPodSandbox", "RunPodSandbox"]);
+});

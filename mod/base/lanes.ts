@@ -16,9 +16,9 @@ export class Lanes {
     this.#leaseMs = options.leaseMs;
   }
 
-  /** Runs `work` in a lane; waits for one in the order of coming, or rejects with Aborted. */
-  async use<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    using place = await this.#places.acquire(signal);
+  /** Runs `work` in a lane; waits for one in the order of coming (`first`: before others), or rejects with Aborted. */
+  async use<T>(work: () => Promise<T>, signal?: AbortSignal, first = false): Promise<T> {
+    using place = await this.#places.acquire(signal, first);
     using _lease = this.#clock.after(this.#leaseMs, () => place[Symbol.dispose]());
     return await work();
   }

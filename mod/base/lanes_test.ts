@@ -7,11 +7,15 @@ const setUp = () => {
   const clock = new FakeClock(0);
   const lanes = new Lanes({ clock, lanes: 2, leaseMs: 1000 });
   const begun: string[] = [];
-  const call = (name: string, ms: number, signal?: AbortSignal) =>
-    lanes.use(async () => {
-      begun.push(name);
-      await clock.sleep(ms);
-    }, signal);
+  const call = (name: string, ms: number, signal?: AbortSignal, first?: boolean) =>
+    lanes.use(
+      async () => {
+        begun.push(name);
+        await clock.sleep(ms);
+      },
+      signal,
+      first,
+    );
   return { clock, begun, call };
 };
 
@@ -55,4 +59,19 @@ Deno.test("a caller that leaves the queue takes no lane", async () => {
   await clock.advance(10);
   await all;
   assert.deepEqual(begun, ["a", "b"]);
+});
+
+Deno.test("those that ask to go first wait for a lane, but for nobody who has not asked", async () => {
+  const { clock, begun, call } = setUp();
+  const abort = new AbortController();
+  const all = Promise.all([call("a", 10), call("b", 10), call("c", 10), call("d", 10)]);
+  const ahead = Promise.all([call("x", 10, undefined, true), call("y", 10, undefined, true)]);
+  const left = call("z", 10, abort.signal, true);
+  abort.abort();
+  await assert.rejects(left, (e: unknown) => isAborted(e));
+  await clock.advance(10);
+  assert.deepEqual(begun, ["a", "b", "x", "y"]);
+  await clock.advance(20);
+  await Promise.all([all, ahead]);
+  assert.deepEqual(begun, ["a", "b", "x", "y", "c", "d"]);
 });

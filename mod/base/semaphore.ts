@@ -1,8 +1,9 @@
 import { abortedBy } from "./errors.ts";
 
-/** Limits how many tasks do something at once; waiters go in the order of their coming. */
+/** Limits how many tasks do something at once; waiters go in the order of their coming, those that ask to go first before others. */
 export class Semaphore {
   #free: number;
+  readonly #first: (() => void)[] = [];
   readonly #waiters: (() => void)[] = [];
 
   constructor(readonly limit: number) {
@@ -11,22 +12,26 @@ export class Semaphore {
 
   /** Number of tasks that wait for a place. */
   get waiting(): number {
-    return this.#waiters.length;
+    return this.#first.length + this.#waiters.length;
   }
 
-  /** Takes a place; dispose the result to give it back. Rejects with Aborted when the signal aborts first. */
-  async acquire(signal?: AbortSignal): Promise<Disposable> {
+  /**
+   * Takes a place; dispose the result to give it back. Rejects with Aborted when the signal aborts first.
+   * @param first goes before all waiters that have not asked for that
+   */
+  async acquire(signal?: AbortSignal, first = false): Promise<Disposable> {
     if (signal?.aborted) throw abortedBy(signal);
     if (this.#free > 0) this.#free--;
     else {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const queue = first ? this.#first : this.#waiters;
       const onAbort = () => {
-        const at = this.#waiters.indexOf(resolve);
+        const at = queue.indexOf(resolve);
         if (at < 0) return;
-        this.#waiters.splice(at, 1);
+        queue.splice(at, 1);
         reject(abortedBy(signal!));
       };
-      this.#waiters.push(resolve);
+      queue.push(resolve);
       signal?.addEventListener("abort", onAbort, { once: true });
       try {
         await promise;
@@ -39,7 +44,7 @@ export class Semaphore {
       [Symbol.dispose]: () => {
         if (!held) return;
         held = false;
-        const next = this.#waiters.shift();
+        const next = this.#first.shift() ?? this.#waiters.shift();
         if (next) next();
         else this.#free++;
       },
