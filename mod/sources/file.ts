@@ -14,7 +14,7 @@ export type Look = "watch" | "period";
 
 /** What the file source needs. */
 export interface FileSourceOptions {
-  readonly host: Pick<Host, "stat" | "readDir" | "readBytes" | "watch">;
+  readonly host: Pick<Host, "stat" | "lstat" | "readDir" | "readBytes" | "watch">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly nodeName: string;
@@ -137,13 +137,13 @@ export class FileSource implements PodSource {
     let info: FileInfo | undefined;
     try {
       info = await this.#options.host.stat(path);
+      if (info === undefined) {
+        // Gone since the directory was read, which is no problem, or a link to nothing.
+        if (await this.#options.host.lstat(path)) problems.set(path, "is a link that leads nowhere");
+        return undefined;
+      }
     } catch (thrown) {
       return this.#unread(path, messageOf(thrown));
-    }
-    if (info === undefined) {
-      // Gone since the directory was read, or a link to nothing.
-      problems.set(path, "leads nowhere");
-      return undefined;
     }
     if (info.kind === "directory") {
       problems.set(path, "is a directory; manifests in sub-directories are not read");

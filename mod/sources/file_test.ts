@@ -95,6 +95,18 @@ Deno.test("an unreadable file keeps its pod; an unreadable directory says nothin
   assert.equal(await source.list("period"), undefined);
 });
 
+Deno.test("a file that goes while the directory is read is no problem", async () => {
+  const { host, source, errors } = make({ [`${dir}/a.yaml`]: manifest("a"), [`${dir}/b.yaml`]: manifest("b") });
+  let gone: Promise<void> | undefined;
+  host.fault((operation, path) => {
+    if (operation === "stat" && path === `${dir}/b.yaml`) gone ??= host.remove(path);
+    return undefined;
+  });
+  assert.deepEqual(names(await source.list("watch")), ["a-node1"]);
+  await gone;
+  assert.deepEqual([errors(), source.problems.size, host.exists(`${dir}/b.yaml`)], [[], 0, false]);
+});
+
 Deno.test("texts that are no manifest are refused without harm", async () => {
   const cases: [string | Uint8Array, RegExp][] = [
     ["", /is empty/],

@@ -25,7 +25,7 @@ export interface SourcesConfig {
 
 /** What the sources need. */
 export interface SourcesOptions {
-  readonly host: Pick<Host, "stat" | "readDir" | "readBytes" | "watch">;
+  readonly host: Pick<Host, "stat" | "lstat" | "readDir" | "readBytes" | "watch">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly events?: EventSink;
