@@ -1,5 +1,5 @@
 import type { Clock } from "../../mod/base/clock.ts";
-import { isAborted, messageOf } from "../../mod/base/errors.ts";
+import { abortedBy, isAborted, messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import { isMissing } from "../../mod/base/host_error.ts";
 import type { Logger } from "../../mod/base/log.ts";
@@ -50,7 +50,7 @@ export async function walk(options: {
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
     const names = await unlessGone([], host.readDir(directory));
     for (let from = 0; from < names.length; from += chunk) {
-      signal.throwIfAborted();
+      if (signal.aborted) throw abortedBy(signal);
       const part = names.slice(from, from + chunk);
       const infos = await Promise.all(
         part.map(({ name }) => unlessGone(undefined, host.lstat(`${directory}/${name}`))),
