@@ -6,6 +6,8 @@ export interface StatusEntry {
   readonly status: PodStatus;
   /** Grows with each change; a writer to the API sends only the newest. */
   readonly version: number;
+  /** False once nobody wants the pod any more: its end is nothing that a later pod of its UID should be told. */
+  readonly keep: boolean;
 }
 
 /** Keeps the newest status of each pod and tells of changes, each once and in order. */
@@ -13,6 +15,8 @@ export class StatusManager {
   readonly #entries = new Map<string, StatusEntry>();
   /** Statuses of an earlier life of the agent, until the pod gets one of this life. */
   readonly #kept = new Map<string, PodStatus>();
+  /** Pods that nobody wants any more and that are being ended. */
+  readonly #leaving = new Set<string>();
   readonly #onChange: ((entry: StatusEntry) => void) | undefined;
   readonly #onRemove: ((uid: string) => void) | undefined;
 
@@ -44,14 +48,21 @@ export class StatusManager {
     const uid = pod.metadata.uid;
     const before = this.#entries.get(uid);
     if (before && JSON.stringify(before.status) === JSON.stringify(status)) return;
-    const entry = { pod, status, version: (before?.version ?? 0) + 1 };
+    const entry = { pod, status, version: (before?.version ?? 0) + 1, keep: !this.#leaving.has(uid) };
     this.#entries.set(uid, entry);
     this.#kept.delete(uid);
     this.#onChange?.(entry);
   }
 
+  /** Nobody wants the pod any more: what was kept of it goes now, and what comes of its end is not kept. */
+  leave(uid: string): void {
+    this.#leaving.add(uid);
+    if (this.#entries.has(uid) || this.#kept.has(uid)) this.#onRemove?.(uid);
+  }
+
   /** Forgets a pod that is gone. */
   remove(uid: string): void {
+    this.#leaving.delete(uid);
     const known = this.#entries.delete(uid);
     if (this.#kept.delete(uid) || known) this.#onRemove?.(uid);
   }

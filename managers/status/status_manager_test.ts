@@ -37,3 +37,20 @@ Deno.test("what an earlier life kept stands until there is something newer, and 
   manager.remove("3");
   assert.deepEqual([removed, manager.get("2")], [["2"], undefined]);
 });
+
+Deno.test("the end of a pod that nobody wants is told but not kept; a later pod of its UID is kept again", () => {
+  const told: [string | undefined, boolean][] = [];
+  const removed: string[] = [];
+  const manager = new StatusManager({
+    onChange: (e) => told.push([e.status.phase, e.keep]),
+    onRemove: (uid) => removed.push(uid),
+  });
+  manager.set(pod("1"), { phase: "Running" });
+  manager.leave("1");
+  assert.deepEqual(removed, ["1"]);
+  manager.set(pod("1"), { phase: "Failed" });
+  assert.equal(manager.get("1")?.phase, "Failed");
+  manager.remove("1");
+  manager.set(pod("1"), { phase: "Pending" });
+  assert.deepEqual(told, [["Running", true], ["Failed", false], ["Pending", true]]);
+});

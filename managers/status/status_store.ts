@@ -23,6 +23,8 @@ const fileShape = /^([A-Za-z0-9][A-Za-z0-9._-]{0,252})\.json$/;
 export class StatusStore {
   readonly #o: StatusStoreOptions;
   readonly #waiting = new Map<string, PodStatus | undefined>();
+  /** What could not be written, to be tried again. */
+  readonly #unwritten = new Map<string, PodStatus | undefined>();
   #running = false;
   #failed = false;
 
@@ -64,12 +66,22 @@ export class StatusStore {
 
   /** Keeps a status. */
   save(uid: string, status: PodStatus): void {
+    this.#unwritten.delete(uid);
     this.#waiting.set(uid, status);
+    this.#write();
+  }
+
+  /** Tries once more what could not be written, such as to a disk that was full. Does nothing when nothing is left. */
+  retry(): void {
+    if (this.#unwritten.size === 0) return;
+    for (const [uid, status] of this.#unwritten) if (!this.#waiting.has(uid)) this.#waiting.set(uid, status);
+    this.#unwritten.clear();
     this.#write();
   }
 
   /** Forgets a pod. */
   remove(uid: string): void {
+    this.#unwritten.delete(uid);
     this.#waiting.set(uid, undefined);
     this.#write();
   }
@@ -99,6 +111,7 @@ export class StatusStore {
       else await host.write(path, JSON.stringify(status), { mode: 0o600, atomic: true });
       this.#failed = false;
     } catch (thrown) {
+      if (!this.#waiting.has(uid)) this.#unwritten.set(uid, status);
       // Without the file a restart finds out the state anew; that is worth one line, not one for each change.
       if (!this.#failed) log.error("pod statuses cannot be kept on disk", { path, error: messageOf(thrown) });
       this.#failed = true;

@@ -70,3 +70,24 @@ Deno.test("a directory that cannot be made is told, and the agent goes on withou
   assert.equal(t.log.lines[0]?.level, "error");
   await t.scope.close();
 });
+
+Deno.test("what a full disk did not take is written when there is room, but nothing older than the newest", async () => {
+  const t = setUp();
+  const store = t.make();
+  await store.load();
+  {
+    using _fault = t.host.fault((operation) =>
+      operation === "write" ? new Error("no space left on device") : undefined
+    );
+    store.save("a", { phase: "Pending" });
+    store.save("b", { phase: "Running" });
+    await t.scope.settled();
+    store.retry();
+    await t.scope.settled();
+  }
+  store.remove("b");
+  store.retry();
+  await t.scope.settled();
+  assert.deepEqual([...await t.make().load()], [["a", { phase: "Pending" }]]);
+  await t.scope.close();
+});

@@ -90,7 +90,7 @@ class ComposedAgent implements ServedAgent {
     this.#store = new StatusStore({ host, dir: `${rootDir}/pod_status`, log, scope });
     this.#statuses = new StatusManager({
       onChange: (entry) => {
-        this.#store.save(entry.pod.metadata.uid, entry.status);
+        if (entry.keep) this.#store.save(entry.pod.metadata.uid, entry.status);
         options.onStatus?.(entry);
       },
       onRemove: (uid) => this.#store.remove(uid),
@@ -225,6 +225,7 @@ class ComposedAgent implements ServedAgent {
       log,
       resyncMs: config.syncFrequencyMs,
       onFreed: () => this.#qos.mark(),
+      onLeaving: (uid) => this.#statuses.leave(uid),
     });
     this.#qos = new QosKeeper({ scope, cgroups: this.#cgroups, log, active: () => this.#activePods() });
     const housekeeping = new Housekeeping({
@@ -256,6 +257,7 @@ class ComposedAgent implements ServedAgent {
       onForgotten: (uid) => this.#statuses.remove(uid),
       housekeep: () => {
         this.#forgetStatuses();
+        this.#store.retry();
         housekeeping.trigger();
       },
     });

@@ -16,6 +16,8 @@ export interface PodWorkersOptions {
   resyncMs: number;
   /** Told when a pod has left for good, or has stopped running: its resources are free. */
   onFreed: (pod: BoundPod) => void;
+  /** Told when nobody wants a pod any more, before anything is done for its end. */
+  onLeaving?: (uid: string) => void;
 }
 
 /** One worker per pod UID; static pods of one full name strictly one after another (runtime-contract.md section 10). */
@@ -66,7 +68,10 @@ export class PodWorkers {
   /** The pod is not wanted any more. */
   remove(uid: string, options: KillOptions): void {
     this.#waiting.delete(uid);
-    this.#workers.get(uid)?.remove(options);
+    const worker = this.#workers.get(uid);
+    if (!worker) return;
+    this.#o.onLeaving?.(uid);
+    worker.remove(options);
   }
 
   /** Ends a pod that is known only from the runtime: it has no source, and gets no status. */
@@ -81,6 +86,7 @@ export class PodWorkers {
       remedy: "none, unless the pod is another agent's: each agent needs a runtime of its own",
     });
     const worker = this.#make(pod);
+    this.#o.onLeaving?.(worker.uid);
     worker.remove({ why, graceSeconds: 1 });
     this.#run(worker);
   }

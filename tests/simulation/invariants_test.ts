@@ -35,7 +35,7 @@ function make() {
       await service.startContainer(id, { because });
       return id;
     },
-    publish: (status: PodStatus, uid = "u1") => invariants.onStatus({ pod: pod(uid), status, version: 1 }),
+    publish: (status: PodStatus, uid = "u1") => invariants.onStatus({ pod: pod(uid), status, version: 1, keep: true }),
     broken: () => world.broken?.invariant,
   };
 }
