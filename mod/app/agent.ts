@@ -74,7 +74,7 @@ class ComposedAgent implements ServedAgent {
   readonly #qos: QosKeeper;
   readonly #backoffStore: BackoffStore;
   readonly #rotation: LogRotation;
-  readonly #imageGC: ImageGC;
+  readonly imageGC: ImageGC;
 
   constructor(options: AgentOptions) {
     this.#o = options;
@@ -193,7 +193,7 @@ class ComposedAgent implements ServedAgent {
       onRuntime: (up, error) => this.#onRuntime(up, error),
       onRelist: (beganAt) => options.meter?.relist(beganAt),
     });
-    this.#imageGC = makeImageGC(options, runtime, images);
+    this.imageGC = makeImageGC(options, runtime, images);
     this.#rotation = makeLogRotation(options, runtime, scope, () => this.#pleg.all());
     const syncer = new AgentPodSyncer({
       pleg: this.#pleg,
@@ -334,7 +334,7 @@ class ComposedAgent implements ServedAgent {
       scope.spawn("runtime state", (s) => this.#runtimeState.run(s));
       scope.spawn("pleg", (s) => this.#pleg.run(s));
       scope.spawn("container events", (s) => this.#pleg.follow(s));
-      scope.spawn("image gc", (s) => this.#imageGC.run(s));
+      scope.spawn("image gc", (s) => this.imageGC.run(s));
       scope.spawn("log rotation", (s) => this.#rotation.run(s));
       this.#qos.mark();
       await this.#loop.run(scope.signal);

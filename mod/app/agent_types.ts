@@ -1,6 +1,7 @@
 import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import type { ProbeSample } from "../../managers/probes/manager.ts";
+import type { ImageGC } from "../../managers/gc/image_gc.ts";
 import type { Dialers } from "../../managers/probes/prober.ts";
 import type { StatusEntry } from "../../managers/status/status_manager.ts";
 import type { Clock } from "../base/clock.ts";
@@ -71,6 +72,8 @@ export interface ServedAgent extends Agent {
   leaving(): { pod: BoundPod; status: PodStatus | undefined }[];
   /** Why the runtime cannot be used, and why pods get no network; empty when all is well. */
   readonly runtimeTrouble: { readonly runtimeError?: string; readonly networkError?: string };
+  /** Tells which images would be removed now and why, and removes all that nothing uses (disk pressure). */
+  readonly imageGC: Pick<ImageGC, "preview" | "collect">;
   /** What the node's HTTP API shows of pods. */
   readonly view: Pick<
     ServerBackend,

@@ -56,6 +56,8 @@ export function agentConfig(facts: {
     healthzPort: facts.healthzPort,
     authentication: { anonymous: { enabled: false }, webhook: { enabled: false } },
     authorization: { mode: "AlwaysAllow" },
+    // Images cannot be pulled again here, and the machine's disk may be fuller than a node's should be.
+    imageGCHighThresholdPercent: 100,
     evictionHard: {
       "memory.available": "100Mi",
       "nodefs.available": "1%",
