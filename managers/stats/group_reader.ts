@@ -60,7 +60,6 @@ async function readV1({ host, hierarchies, path, detail, now }: ReadOptions): Pr
     read("memory", "memory.limit_in_bytes", more),
     read("pids", "pids.current", more),
     read("cpuacct", "cpuacct.stat", most),
-    read("cpu", "cpu.stat", most),
     read("cpu", "cpu.shares", most),
     read("cpu", "cpu.cfs_period_us", most),
     read("cpu", "cpu.cfs_quota_us", most),
@@ -73,13 +72,14 @@ async function readV1({ host, hierarchies, path, detail, now }: ReadOptions): Pr
     read("pids", "pids.max", most),
   ]);
   if (usage === undefined && memoryUsage === undefined) return undefined;
-  const [acct, cpuStat, shares, period, quota, maxUsage, failCount, kernel, oom, ioBytes, ioServed, pidsMax] = rest;
+  const [acct, shares, period, quota, maxUsage, failCount, kernel, oom, ioBytes, ioServed, pidsMax] = rest;
   const cpuNs = count(usage);
   const memory = memoryV1(memoryUsage, stat, { limit, maxUsage, failCount, kernel });
   const times = flatKeys(acct ?? "");
   const [user, system] = [times.get("user"), times.get("system")];
   const quotaUs = count(quota);
-  const throttled = quotaUs === undefined ? undefined : flatKeys(cpuStat ?? "");
+  // The kernel counts periods of groups with a quota only.
+  const throttled = quotaUs === undefined ? undefined : flatKeys(await read("cpu", "cpu.stat") ?? "");
   const oomKills = flatKeys(oom ?? "").get("oom_kill");
   const numbers = { shares: count(shares), periodUs: count(period), quotaUs };
   const pidCount = count(pids), pidsLimit = limitOf(pidsMax);

@@ -150,11 +150,12 @@ function container(page: MetricsPage, { labels, startedAt, sample, network }: Sh
   if (network) networkOf(page, labels, network);
   if (!sample) return;
   const { at } = sample;
-  const add = (name: string, value: number | undefined, more: Labels = {}) =>
-    page.sample(`container_${name}`, Object.keys(more).length > 0 ? sorted({ ...labels, ...more }) : labels, value, at);
+  const add = (name: string, value: number | undefined, own = labels) =>
+    page.sample(`container_${name}`, own, value, at);
+  const besides = (more: Labels) => sorted({ ...labels, ...more });
   const seconds = (ns: number | undefined) => ns === undefined ? undefined : ns / 1e9;
   add("last_seen", Math.floor(at / 1000));
-  add("cpu_usage_seconds_total", seconds(sample.cpuNs), { cpu: "total" });
+  add("cpu_usage_seconds_total", seconds(sample.cpuNs), besides({ cpu: "total" }));
   add("cpu_user_seconds_total", seconds(sample.userNs));
   add("cpu_system_seconds_total", seconds(sample.systemNs));
   const { throttling, memory, psi } = sample;
@@ -177,17 +178,21 @@ function container(page: MetricsPage, { labels, startedAt, sample, network }: Sh
     add("memory_total_active_file_bytes", memory.activeFile);
     add("memory_total_inactive_file_bytes", memory.inactiveFile);
     add("memory_failcnt", memory.failCount);
-    add("memory_failures_total", memory.pageFaults, { failure_type: "pgfault", scope: "container" });
-    add("memory_failures_total", memory.majorPageFaults, { failure_type: "pgmajfault", scope: "container" });
-    add("memory_failures_total", memory.allPageFaults, { failure_type: "pgfault", scope: "hierarchy" });
-    add("memory_failures_total", memory.allMajorPageFaults, { failure_type: "pgmajfault", scope: "hierarchy" });
+    add("memory_failures_total", memory.pageFaults, besides({ failure_type: "pgfault", scope: "container" }));
+    add("memory_failures_total", memory.majorPageFaults, besides({ failure_type: "pgmajfault", scope: "container" }));
+    add("memory_failures_total", memory.allPageFaults, besides({ failure_type: "pgfault", scope: "hierarchy" }));
+    add(
+      "memory_failures_total",
+      memory.allMajorPageFaults,
+      besides({ failure_type: "pgmajfault", scope: "hierarchy" }),
+    );
   }
   for (const { device: number, readBytes, writtenBytes, reads, writes } of sample.devices ?? []) {
     const [major = "", minor = ""] = number.split(":");
     const traffic = { device: "", major, minor };
-    add("blkio_device_usage_total", readBytes, { ...traffic, operation: "Read" });
-    add("blkio_device_usage_total", writtenBytes, { ...traffic, operation: "Write" });
-    const named = { device: number };
+    add("blkio_device_usage_total", readBytes, besides({ ...traffic, operation: "Read" }));
+    add("blkio_device_usage_total", writtenBytes, besides({ ...traffic, operation: "Write" }));
+    const named = besides({ device: number });
     add("fs_reads_bytes_total", readBytes, named);
     add("fs_reads_total", reads, named);
     add("fs_writes_bytes_total", writtenBytes, named);

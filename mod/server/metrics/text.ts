@@ -28,6 +28,8 @@ interface Family {
 /** Makes a page in the Prometheus text format; samples may come in any order and are told by family, sorted. */
 export class MetricsPage {
   readonly #families = new Map<string, Family>();
+  /** Labels as text: a page has many samples of one object, which is put into words once. */
+  readonly #texts = new WeakMap<Labels, string>();
 
   /** Names a family; one without samples is not told. Naming it again changes nothing. */
   family(name: string, type: MetricType, help: string): void {
@@ -42,8 +44,10 @@ export class MetricsPage {
    */
   sample(name: string, labels: Labels, value: number | undefined, atMs?: number, suffix = ""): void {
     if (value === undefined) return;
+    let text = this.#texts.get(labels);
+    if (text === undefined) this.#texts.set(labels, text = labelText(labels));
     const time = atMs === undefined ? "" : ` ${Math.floor(atMs)}`;
-    this.#families.get(name)?.lines.push(`${name}${suffix}${labelText(labels)} ${numberText(value)}${time}\n`);
+    this.#families.get(name)?.lines.push(`${name}${suffix}${text} ${numberText(value)}${time}\n`);
   }
 
   /** The whole page. */
