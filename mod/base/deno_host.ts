@@ -138,7 +138,8 @@ async function makeDirectory(path: string, mode: number): Promise<void> {
       await makeDirectory(path.slice(0, path.lastIndexOf("/")), mode);
       return await makeDirectory(path, mode);
     }
-    const there = thrown instanceof Deno.errors.AlreadyExists ? await Deno.stat(path) : undefined;
+    // There now: it was before, or somebody has made it since (that its parent was missing is no matter then).
+    const there = isMissing(thrown) || thrown instanceof Deno.errors.AlreadyExists ? await Deno.stat(path) : undefined;
     if (!there?.isDirectory) throw thrown;
   }
 }

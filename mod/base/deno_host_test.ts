@@ -342,3 +342,11 @@ Deno.test("DenoHost gzip: whole, with the mode of the source; what fails or is c
     assert.equal(await host.lstat(`${dir}/b.gz`), undefined);
   });
 });
+
+Deno.test("directories that many make at once are made for all of them", () =>
+  within(async (host, dir) => {
+    for (let round = 0; round < 10; round++) {
+      const paths = Array.from({ length: 40 }, (_, i) => `${dir}/${round}/a/b/${i % 4}`);
+      await Promise.all(paths.map((path) => host.mkdir(path, { mode: 0o750 })));
+    }
+  }));
