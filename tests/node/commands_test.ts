@@ -1,14 +1,24 @@
 import assert from "@assert";
+import { makeExecutable } from "../../scripts/compile.ts";
+import { remove, repository } from "../../scripts/lib/files.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
 import { agentProgram, box, Observer, patience, pod, shell, withObserver } from "./support.ts";
 
-/** Runs a command of the program under test: the sources, or DENOLET_TEST_PROGRAM. */
+/** What is tested: a program instead of the sources, with more variables. */
+interface Tested {
+  readonly program?: string;
+  readonly env?: Record<string, string>;
+}
+const tested = new WeakMap<Observer, Tested>();
+
+/** Runs a command of the program under test. */
 async function kubelet(seen: Observer, ...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const { paths } = seen.node.agent;
-  const program = Deno.env.get("DENOLET_TEST_PROGRAM");
+  const how = tested.get(seen);
+  const program = how?.program ?? Deno.env.get("DENOLET_TEST_PROGRAM");
   const all = [...args, "--root-dir", paths.kubelet];
   if (program === undefined) return await agentProgram(all, { run: paths.run });
-  const env = { DENOLET_RUN: paths.run, NO_COLOR: "1" };
+  const env = { DENOLET_RUN: paths.run, NO_COLOR: "1", ...how?.env };
   const { code, stdout, stderr } = await new Deno.Command(program, { args: all, env, cwd: "/" }).output();
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
   return { code, stdout: text(stdout), stderr: text(stderr) };
@@ -22,7 +32,23 @@ async function said(seen: Observer, ...args: string[]): Promise<string> {
 }
 
 Deno.test("kubelet ps, explain, logs and check on a real node", async (t) => {
-  await withObserver({ name: "commands", containerd: "debian" }, async (seen) => {
+  await lookAtNode(t, {});
+});
+
+Deno.test("the executable's commands, with the rights that the plan gives each", async (t) => {
+  const cache = await Deno.makeTempDir({ prefix: "denolet-commands-" });
+  try {
+    await Deno.chmod(cache, 0o755);
+    await makeExecutable("launcher");
+    await lookAtNode(t, { program: `${repository}/dist/kubelet`, env: { DENOLET_CACHE: cache } });
+  } finally {
+    await remove(cache);
+  }
+});
+
+async function lookAtNode(t: Deno.TestContext, how: Tested): Promise<void> {
+  await withObserver({ name: "commands", containerd: "debian", ...how }, async (seen) => {
+    tested.set(seen, how);
     const { agent } = seen.node;
     const talk = "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done";
     await agent.putManifest("well.json", pod("well", { containers: [shell("main", talk)] }));
@@ -138,7 +164,7 @@ Deno.test("kubelet ps, explain, logs and check on a real node", async (t) => {
       await agent.healthy();
     });
   });
-});
+}
 
 async function seenUid(seen: Observer, name: string): Promise<string> {
   const list = JSON.parse(await said(seen, "ps", "-o", "json"));

@@ -99,7 +99,11 @@ async function ask(path: string, url: string): Promise<string> {
 Deno.test("the socket is root's alone, replaces a stale one, and goes with the agent", async () => {
   await within(async (dir) => {
     const path = `${dir}/${localSocket}`;
-    Deno.listen({ transport: "unix", path }).close();
+    // Renamed, since closing it removes it by its name.
+    const left = Deno.listen({ transport: "unix", path: `${dir}/made` });
+    await Deno.rename(`${dir}/made`, path);
+    left.close();
+    assert.equal((await Deno.lstat(path)).isSocket, true);
     await Deno.writeTextFile(`${dir}/.denolet.new`, "left by a start that was killed");
     const ended = new AbortController();
     const log = new RecordingLogger();

@@ -146,7 +146,7 @@ function gib(bytes: number): string {
 }
 
 function rootDir({ rootDir: dir }: CheckFacts): CheckResult[] {
-  const { path, nearest, kind, readOnly, noexec, shared, space, short } = dir;
+  const { path, nearest, kind, readOnly, noexec, shared, mountBelow, space, short } = dir;
   const found: CheckResult[] = [];
   if (kind !== "directory") {
     found.push(result("fail", "root directory", `${nearest} is no directory`, "Move it away, or set --root-dir."));
@@ -177,13 +177,23 @@ function rootDir({ rootDir: dir }: CheckFacts): CheckResult[] {
       ),
     );
   }
-  found.push(
-    shared ? result("ok", "mount propagation", `${path} is on a shared mount`) : result(
-      "ok",
+  if (shared) found.push(result("ok", "mount propagation", `${path} is on a shared mount`));
+  else if (mountBelow === undefined) {
+    found.push(
+      result(
+        "ok",
+        "mount propagation",
+        `${path} is on a private mount; the agent mounts it over itself as a shared one`,
+      ),
+    );
+  } else {
+    found.push(result(
+      "warn",
       "mount propagation",
-      `${path} is on a private mount; the agent mounts it over itself as a shared one`,
-    ),
-  );
+      `${path} is on a private mount, and ${mountBelow} below it keeps the agent from making it a shared one`,
+      "End the pods and unmount it, then start the agent; or make the mount shared: mount --make-rshared /.",
+    ));
+  }
   return found;
 }
 

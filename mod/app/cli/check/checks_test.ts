@@ -111,6 +111,13 @@ const cases: Case[] = [
     "root directory",
     /will be made in \/var\/lib/,
   ],
+  [
+    "private mount with one below",
+    { rootDir: { ...root, shared: false, mountBelow: "/var/lib/kubelet/x" } },
+    "warn",
+    "mount propagation",
+    /x below it keeps/,
+  ],
   ["private mount", { rootDir: { ...root, shared: false } }, "ok", "mount propagation", /mounts it over itself/],
   [
     "overcommit",

@@ -149,7 +149,11 @@ async function rootFacts({ host, rootDir, config }: GatherOptions): Promise<Chec
     nearest = nearest.slice(0, nearest.lastIndexOf("/")) || "/";
   }
   const real = await host.realPath(nearest).catch(() => nearest);
-  const mount = mountOf(real, await host.mounts().catch(() => []));
+  const mounts = await host.mounts().catch(() => []);
+  const mount = mountOf(real, mounts);
+  const mountBelow = nearest === rootDir
+    ? mounts.find(({ target }) => target.startsWith(`${real}/`))?.target
+    : undefined;
   const space = await host.space(nearest).catch(() => undefined);
   return {
     path: rootDir,
@@ -158,6 +162,7 @@ async function rootFacts({ host, rootDir, config }: GatherOptions): Promise<Chec
     readOnly: mount?.options.includes("ro") ?? false,
     noexec: mount?.options.includes("noexec") ?? false,
     shared: mount?.propagation.some((field) => field.startsWith("shared:")) ?? false,
+    ...(mountBelow === undefined ? {} : { mountBelow }),
     ...(space ? { space } : {}),
     short: space && config ? shortOf(space, config) : [],
   };

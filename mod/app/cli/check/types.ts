@@ -55,6 +55,8 @@ export interface CheckFacts {
     readonly readOnly: boolean;
     readonly noexec: boolean;
     readonly shared: boolean;
+    /** A mount below it, which keeps the agent from making it a shared one; absent when there is none. */
+    readonly mountBelow?: string;
     readonly space?: FsSpace;
     /** nodefs thresholds that its file system does not meet, in words. */
     readonly short: readonly string[];
