@@ -12,6 +12,7 @@ import { GroupFinder } from "./group_finder.ts";
 import { readGroup, type StatHierarchies } from "./group_reader.ts";
 import { bootTime, networkOf, rlimit } from "./node_files.ts";
 import { PodFiles } from "./pod_files.ts";
+import { type ToldContainer, toldContainer } from "./told.ts";
 import { Rates } from "./rates.ts";
 import type {
   ContainerSample,
@@ -59,8 +60,8 @@ const shareMs = 1000;
 /** Longest that a first answer waits for disk usage, and for figures that the runtime gives, milliseconds. */
 const patienceMs = 500;
 const runtimeLimitMs = 2000;
-/** The runtime's own figures of writable layers change each ten seconds at most. */
-const layersKeptMs = 10_000;
+/** The runtime's own figures change each ten seconds or so. */
+const toldKeptMs = 10_000;
 
 /** Makes the source of statistics (metrics.md section 9). */
 export function createStats(options: StatsOptions): StatsSource {
@@ -77,7 +78,7 @@ class Collector implements StatsSource {
   readonly #fileSystems: FileSystems;
   readonly #running = new Map<Detail, Promise<StatsSnapshot>>();
   #last: StatsSnapshot | undefined;
-  #layers: { at: number; byId: ReadonlyMap<string, { at: number; used?: number; inodes?: number }> } | undefined;
+  #told: { at: number; byId: ReadonlyMap<string, ToldContainer> } | undefined;
   #boot: number | undefined;
 
   constructor(options: StatsOptions) {
@@ -108,14 +109,14 @@ class Collector implements StatsSource {
     const at = clock.now();
     const whole = detail !== "resource";
     const listed = [...observed()].map(shown).filter((each) => each !== undefined);
-    const [node, layers] = await Promise.all([
+    const [node, told] = await Promise.all([
       this.#node(detail),
-      whole ? this.#writableLayers() : undefined,
+      whole ? this.#toldByRuntime() : undefined,
     ]);
-    const pods = await Promise.all(listed.map((each) => this.#pod(each, detail)));
-    const full = whole ? await this.#files.complete(pods, { layers, nodeFs: node.fs, imageFs: node.imageFs }) : pods;
+    const pods = await this.#withTold(await Promise.all(listed.map((each) => this.#pod(each, detail))));
+    const full = whole ? await this.#files.complete(pods, { told, nodeFs: node.fs, imageFs: node.imageFs }) : pods;
     const { systemGroups } = this.#o;
-    this.#rates.keep(new Set(["/", ...systemGroups.map(({ group }) => group), ...pods.flatMap(groupsOf)]));
+    this.#rates.keep(new Set(["/", ...systemGroups.map(({ group }) => group), ...pods.flatMap(keysOf)]));
     this.#groups.keep(new Set(listed.map(({ pod }) => pod.uid)));
     return { at, detail, node, pods: full };
   }
@@ -158,7 +159,7 @@ class Collector implements StatsSource {
       namespace,
       startedAt: sandbox?.createdAt ?? 0,
       group: found?.group,
-      sample: sample ?? (found ? undefined : sumOf(members)),
+      sample,
       ...(sandbox && sandboxGroup !== undefined
         ? { sandbox: { id: sandbox.id, group: sandboxGroup, sample: sandboxSample } }
         : {}),
@@ -217,26 +218,34 @@ class Collector implements StatsSource {
     return found;
   }
 
-  /** Writable layers by container id; what the runtime told last when it does not answer. */
-  async #writableLayers(): Promise<ReadonlyMap<string, { at: number; used?: number; inodes?: number }>> {
+  /** Containers whose groups were not found get what the runtime tells of them, and their pods the sum. */
+  async #withTold(pods: readonly PodSample[]): Promise<PodSample[]> {
+    if (pods.every(({ containers }) => containers.every(({ sample }) => sample))) return [...pods];
+    const told = await this.#toldByRuntime();
+    return pods.map((pod) => {
+      const containers = pod.containers.map((container) => {
+        const sample = container.sample ?? told.get(container.id)?.sample;
+        if (!sample || container.sample) return container;
+        const nanoCores = this.#rates.next(container.id, sample);
+        return { ...container, sample: nanoCores === undefined ? sample : { ...sample, nanoCores } };
+      });
+      return { ...pod, containers, sample: pod.sample ?? sumOf(containers) };
+    });
+  }
+
+  /** What the runtime tells of containers, by id; what it told last when it does not answer. */
+  async #toldByRuntime(): Promise<ReadonlyMap<string, ToldContainer>> {
     const { runtime, clock, log } = this.#o;
-    const last = this.#layers;
-    if (last && clock.now() - last.at < layersKeptMs) return last.byId;
+    const last = this.#told;
+    if (last && clock.now() - last.at < toldKeptMs) return last.byId;
     try {
-      const byId = new Map<string, { at: number; used?: number; inodes?: number }>();
-      for (const { attributes, writableLayer } of await runtime.listContainerStats({ timeoutMs: runtimeLimitMs })) {
-        if (!attributes || !writableLayer) continue;
-        byId.set(attributes.id, {
-          at: Number(writableLayer.timestamp / 1_000_000n) || clock.now(),
-          ...(writableLayer.usedBytes ? { used: Number(writableLayer.usedBytes.value) } : {}),
-          ...(writableLayer.inodesUsed ? { inodes: Number(writableLayer.inodesUsed.value) } : {}),
-        });
-      }
-      this.#layers = { at: clock.now(), byId };
+      const all = await runtime.listContainerStats({ timeoutMs: runtimeLimitMs });
+      const byId = new Map(all.map((each) => [each.attributes?.id ?? "", toldContainer(each, clock.now())]));
+      this.#told = { at: clock.now(), byId };
     } catch (thrown) {
       log.warn("the runtime gives no statistics of containers", { error: messageOf(thrown) });
     }
-    return this.#layers?.byId ?? new Map();
+    return this.#told?.byId ?? new Map();
   }
 }
 
@@ -253,8 +262,10 @@ function shown(pod: ObservedPod): Shown | undefined {
   return { pod, sandbox: pod.sandboxes.find(({ ready }) => ready) ?? pod.sandboxes[0], containers };
 }
 
-function groupsOf(pod: PodSample): string[] {
-  return [pod.group, pod.sandbox?.group, ...pod.containers.map(({ group }) => group)].filter((g) => g !== undefined);
+/** By which the pod's rates are kept. */
+function keysOf(pod: PodSample): string[] {
+  const own = pod.containers.flatMap(({ group, id }) => [group, id]);
+  return [pod.group, pod.sandbox?.group, ...own].filter((key) => key !== undefined);
 }
 
 /** A pod without a group of its own: the sum of its containers, without pressure. */

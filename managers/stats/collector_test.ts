@@ -1,4 +1,6 @@
 import assert from "@assert";
+import { create } from "@bufbuild/protobuf";
+import { ContainerStatsSchema } from "../../cri/gen/runtime_pb.ts";
 import { FakeRuntime } from "../../cri/fake/runtime.ts";
 import { FakeClock } from "../../mod/base/fake_clock.ts";
 import { FakeHost } from "../../mod/base/fake_host.ts";
@@ -47,7 +49,7 @@ const pod: BoundPod = {
   spec: { containers: [], volumes: [{ name: "cache", emptyDir: {} }, { name: "out", hostPath: { path: "/srv" } }] },
 };
 
-function setUp(version: 1 | 2) {
+function setUp(version: 1 | 2, more: Partial<StatsOptions> = {}) {
   const clock = new FakeClock(1_800_000_000_000);
   const host = new FakeHost({ clock });
   const { procRoot } = host;
@@ -88,6 +90,7 @@ function setUp(version: 1 | 2) {
       podByUid: (uid) => uid === "u1" ? pod : undefined,
       podGroups: (uid) => [`/kubepods/pod${uid}`, `/kubepods/burstable/pod${uid}`],
       systemGroups: [{ name: "pods", group: "/kubepods" }, { name: "misc", group: "/none" }],
+      ...more,
     } satisfies StatsOptions,
   );
   return { clock, host, scope, stats, groupOf, see: (pods: ObservedPod[]) => observed = pods };
@@ -190,4 +193,34 @@ Deno.test("the node's own figures that cannot be read fail the collection, and t
     await assert.rejects(stats.collect("resource"), /memory\.stat/);
   }
   assert.ok((await stats.collect("resource")).node.sample.memory);
+});
+
+Deno.test("a container without a group that can be found is told as the runtime tells it, its pod as the sum", async () => {
+  let [cpu, calls, up] = [1000n, 0, true];
+  const runtime: StatsOptions["runtime"] = {
+    listContainerStats() {
+      calls++;
+      if (!up) return Promise.reject(new Error("down"));
+      return Promise.resolve([create(ContainerStatsSchema, {
+        attributes: { id: "e" },
+        cpu: { timestamp: cpu * 1_000_000n, usageCoreNanoSeconds: { value: cpu * 500_000n } },
+        memory: { workingSetBytes: { value: 70n }, usageBytes: { value: 90n } },
+      })]);
+    },
+  };
+  const { stats, scope, see, clock } = setUp(2, { runtime });
+  await using _scope = scope;
+  await stats.collect("resource");
+  assert.equal(calls, 0, "the runtime is not asked for what groups tell");
+  await clock.advance(2000);
+  see([observedPod([container("e", "x", "running"), container("f", "y", "running")], "u2")]);
+  const [first] = (await stats.collect("resource")).pods;
+  assert.deepEqual([first?.sample?.cpuNs, first?.sample?.memory?.workingSet], [500_000_000, 70]);
+  assert.equal(first?.containers[1]?.sample, undefined);
+  cpu = 12_000n;
+  await clock.advance(11_000);
+  assert.equal((await stats.collect("resource")).pods[0]?.sample?.nanoCores, 500_000_000);
+  up = false;
+  await clock.advance(11_000);
+  assert.equal((await stats.collect("summary")).pods[0]?.sample?.memory?.usage, 90, "what it told last");
 });

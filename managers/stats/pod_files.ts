@@ -1,6 +1,7 @@
 import type { BoundPod } from "../../mod/kube/types.ts";
 import { podDir, podLogDirIfAny, podVolumeDir } from "../../mod/pod/config/paths.ts";
 import type { DiskUsage, Usage } from "./disk_usage.ts";
+import type { ToldContainer } from "./told.ts";
 import type { ContainerSample, FsSample, PodSample } from "./types.ts";
 
 /** Kinds of volumes that are directories of the node, with their plugins. */
@@ -13,7 +14,7 @@ const plugins = {
 } as const;
 
 interface Space {
-  readonly layers: ReadonlyMap<string, { at: number; used?: number; inodes?: number }> | undefined;
+  readonly told: ReadonlyMap<string, ToldContainer> | undefined;
   readonly nodeFs: FsSample | undefined;
   readonly imageFs: FsSample | undefined;
 }
@@ -80,14 +81,14 @@ interface Places {
 }
 
 function completed(pod: PodSample, places: Places, usage: ReadonlyMap<string, Usage>, space: Space): PodSample {
-  const { layers, nodeFs, imageFs } = space;
+  const { told, nodeFs, imageFs } = space;
   let used = 0, inodesUsed = 0;
   const add = (fs: FsSample | undefined) => {
     used += fs?.used ?? 0;
     inodesUsed += fs?.inodesUsed ?? 0;
   };
   const containers = pod.containers.map((container): ContainerSample => {
-    const layer = layers?.get(container.id);
+    const layer = told?.get(container.id)?.layer;
     const rootfs = layer && part(imageFs, { at: layer.at, bytes: layer.used, inodes: layer.inodes });
     const measured = usage.get(places.logs.get(container.name) ?? "");
     const logs = measured && part(nodeFs, measured);

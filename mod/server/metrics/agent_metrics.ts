@@ -100,6 +100,11 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     help: "How long pulls of images took, seconds",
     buckets: pullBuckets,
   });
+  readonly containersPerPod = new Histogram({
+    name: "kubelet_containers_per_pod_count",
+    help: "Containers of the pods that were taken on",
+    buckets: [1, 2, 4, 8, 16],
+  }).begin();
   readonly workerSeconds = new Histogram({
     name: "kubelet_pod_worker_duration_seconds",
     help: "How long workers' passes over pods took, seconds",
@@ -245,6 +250,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     return {
       sync: (pod, context) => {
         const operation = known.has(pod.metadata.uid) ? "sync" : "create";
+        if (operation === "create") this.containersPerPod.observe({}, pod.spec.containers.length);
         known.add(pod.metadata.uid);
         return timed(operation, () => syncer.sync(pod, context));
       },

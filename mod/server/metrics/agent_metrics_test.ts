@@ -135,6 +135,7 @@ Deno.test("starts, passes and relists are timed", async () => {
     'kubelet_pod_worker_duration_seconds_count{operation_type="sync"} 2',
     'kubelet_pod_worker_duration_seconds_count{operation_type="kill"} 1',
   ]);
+  assert.deepEqual(of(page, "kubelet_containers_per_pod_count_count"), ["kubelet_containers_per_pod_count_count 1"]);
   assert.deepEqual(of(page, "kubelet_pleg_relist_interval_seconds_sum"), [
     "kubelet_pleg_relist_interval_seconds_sum 2",
   ]);
