@@ -149,8 +149,9 @@ function rootDir({ rootDir: dir }: CheckFacts): CheckResult[] {
   const { path, nearest, kind, readOnly, noexec, shared, mountBelow, space, short } = dir;
   const found: CheckResult[] = [];
   if (kind !== "directory") {
-    found.push(result("fail", "root directory", `${nearest} is no directory`, "Move it away, or set --root-dir."));
-  } else if (readOnly) {
+    return [result("fail", "root directory", `${nearest} is no directory`, "Move it away, or set --root-dir.")];
+  }
+  if (readOnly) {
     found.push(
       result("fail", "root directory", `${path} lies on a read-only mount`, "Mount it for writing, or set --root-dir."),
     );

@@ -29,7 +29,11 @@ export async function explainPodNamed(options: ExplainPodOptions): Promise<strin
     state = await agent.state();
   } catch (thrown) {
     if (!(thrown instanceof NoAgent)) throw thrown;
-    return await fromFile(options, `The agent does not answer (${thrown.message}). This is from its journal file.`, []);
+    return await fromFile(
+      options,
+      `The agent does not answer (${thrown.message}), so only its journal file is looked at.`,
+      [],
+    );
   }
   const { pods } = await agent.pods();
   const known = pods.map((one) => ({ ...one, ...one.pod.metadata }));
@@ -81,9 +85,10 @@ async function fromFile(
   const [newest, ...others] = found;
   if (!newest) {
     const problems = state ? troubles(state) : [];
+    const shown = JSON.stringify(word.slice(0, 80));
     const where = state
-      ? `neither the agent nor its journal file knows a pod ${JSON.stringify(word.slice(0, 80))}`
-      : `${note} It knows no pod ${JSON.stringify(word.slice(0, 80))}`;
+      ? `neither the agent nor its journal file knows a pod ${shown}`
+      : `the journal file in ${rootDir} knows no pod ${shown}. ${note}`;
     const names = known.map(({ pod }) => pod.metadata.name).slice(0, 20).join(", ");
     throw new KubeletError(
       "BadConfig",

@@ -83,7 +83,7 @@ Deno.test("without an agent the file is read, by the manifest's name too", async
   const text = await explain("web", noAgent, file(record("u-web", "web-n", 9, "R")));
   assert.match(
     text,
-    /^The agent does not answer \(no agent runs\)\. This is from its journal file\.\n\nPod default\/web-n/,
+    /^The agent does not answer \(no agent runs\), so only its journal file is looked at\.\n\nPod default\/web-n/,
   );
 });
 
@@ -93,5 +93,8 @@ Deno.test("a pod that nobody knows, with a manifest that cannot be used", async 
     explain("nope", agent({ manifestProblems: problems })),
     /knows a pod "nope"; there are: web-n\n\/m\/nope\.yaml cannot be used: spec\.containers is missing/,
   );
-  await assert.rejects(explain("nope", noAgent), /It knows no pod "nope"/);
+  await assert.rejects(
+    explain("nope", noAgent),
+    /the journal file in \/r knows no pod "nope"\. The agent does not answer/,
+  );
 });
