@@ -3,12 +3,13 @@ import { Backoff } from "../../mod/base/backoff.ts";
 import type { Clock } from "../../mod/base/clock.ts";
 import { isAborted, messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
+import { isMissing } from "../../mod/base/host_error.ts";
 import type { Because } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { Scope } from "../../mod/base/scope.ts";
 import { Semaphore } from "../../mod/base/semaphore.ts";
 import type { ObservedContainer, ObservedPod } from "../../mod/pod/observed.ts";
-import { planRotation } from "./rotation_plan.ts";
+import { lastRotated, planRotation } from "./rotation_plan.ts";
 
 export interface LogRotationOptions {
   readonly host: Pick<Host, "lstat" | "readDir" | "remove" | "rename" | "gzip">;
@@ -59,10 +60,43 @@ export class LogRotation {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, scope, maxSizeBytes, intervalMs } = this.#o;
     if (maxSizeBytes < 0) return;
+    await this.#recover(signal);
     while (!signal.aborted) {
       for (const rotate of await this.#look(signal)) scope.spawn("log rotation", rotate);
       await clock.sleep(intervalMs, signal);
     }
+  }
+
+  /**
+   * Gives logs of containers that have ended their name back, when an agent before this one ended between giving them
+   * another and having a new one opened: no one would find them otherwise.
+   */
+  async #recover(signal: AbortSignal): Promise<void> {
+    const { host, log, pods } = this.#o;
+    for (const target of [...pods()].flatMap((pod) => pod.containers.map((container) => ({ pod, container })))) {
+      const { state, logPath } = target.container;
+      if (signal.aborted) return;
+      if (state !== "exited" || !this.#isOurs(logPath)) continue;
+      try {
+        if (await host.lstat(logPath)) continue;
+        const { dir, file, names } = await this.#files(logPath);
+        const last = lastRotated(file, names);
+        if (last === undefined) continue;
+        await host.rename(`${dir}/${last}`, logPath);
+        log.info("A log whose rotation was cut short has its name again", { path: logPath, was: last });
+      } catch (thrown) {
+        if (!isMissing(thrown)) this.#fail(target, "A container's log cannot be looked at", thrown);
+      }
+    }
+  }
+
+  /** A log's directory and own name, and the names of the regular files beside it. */
+  async #files(logPath: string): Promise<{ dir: string; file: string; names: string[] }> {
+    const slash = logPath.lastIndexOf("/");
+    const dir = logPath.slice(0, slash);
+    const entries = await this.#o.host.readDir(dir);
+    const names = entries.filter((one) => one.kind === "file").map((one) => one.name);
+    return { dir, file: logPath.slice(slash + 1), names };
   }
 
   /** Looks at the logs once; resolves when those that were large enough have been rotated. Rejects with Aborted only. */
@@ -146,11 +180,8 @@ export class LogRotation {
   async #rotate(target: Target, size: number, signal: AbortSignal): Promise<void> {
     const { host, clock, log, maxFiles, maxSizeBytes } = this.#o;
     const { logPath } = target.container;
-    const slash = logPath.lastIndexOf("/");
-    const [dir, file] = [logPath.slice(0, slash), logPath.slice(slash + 1)];
     const rotated = await this.#workers.use(async () => {
-      const entries = await host.readDir(dir);
-      const names = entries.filter((one) => one.kind === "file").map((one) => one.name);
+      const { dir, file, names } = await this.#files(logPath);
       const plan = planRotation({ file, names, maxFiles, now: clock.now() });
       for (const { name, why } of plan.remove) {
         await host.remove(`${dir}/${name}`);

@@ -85,3 +85,13 @@ export function planRotation({ file, names, maxFiles, now }: RotationInput): Rot
     rotated: prefix + (stamp > least ? stamp : least),
   };
 }
+
+/** The newest rotated file of a log, when it is a plain one: what its container wrote last. */
+export function lastRotated(file: string, names: readonly string[]): string | undefined {
+  const rotated = names.filter((name) => {
+    const suffix = name.startsWith(`${file}.`) ? shape.exec(name.slice(file.length + 1)) : null;
+    return suffix !== null && suffix[2] !== ".tmp";
+  });
+  const last = rotated.toSorted().at(-1);
+  return last?.endsWith(".gz") ? undefined : last;
+}

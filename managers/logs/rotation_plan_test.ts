@@ -1,5 +1,5 @@
 import assert from "@assert";
-import { planRotation, rotationStamp } from "./rotation_plan.ts";
+import { lastRotated, planRotation, rotationStamp } from "./rotation_plan.ts";
 
 const at = (hour: number, minute: number, second: number) => new Date(2026, 2, 4, hour, minute, second).getTime();
 const day = "20260304";
@@ -86,3 +86,14 @@ for (const [name, { names, maxFiles = 5, now = at(2, 3, 4), ...want }] of Object
     if (!names.some((one) => one.includes("bak"))) assert(left <= maxFiles - 1, `${left} rotated files`);
   });
 }
+
+Deno.test("the last rotated log: the newest of its name, plain and whole", () => {
+  const cases: [string[], string | undefined][] = [
+    [[], undefined],
+    [["0.log", "1.log.20260304-010001", "0.log.bak"], undefined],
+    [[old(2), old(1, ".gz"), old(3, ".tmp")], old(2)],
+    [[old(2), old(2, ".gz")], undefined],
+    [[old(1), old(2, ".gz")], undefined],
+  ];
+  for (const [names, last] of cases) assert.equal(lastRotated("0.log", names), last, names.join());
+});

@@ -294,3 +294,22 @@ Deno.test("log rotation: a negative size turns it off; it ends with its scope", 
   assert.equal(await on.host.readText(`${dir}/0.log`), "1234567890", "the log has its name back");
   assert.deepEqual(on.log.lines, []);
 });
+
+Deno.test("log rotation: at start, the log of a container that ended in the middle of one gets its name back", async () => {
+  const exited = (id: string) => container(id, { state: "exited", logPath: `/var/log/pods/n_p_u/${id}/0.log` });
+  const { host, rotation, scope, clock, log, reopened } = rig({}, ["cut", "whole", "none", "gone"].map(exited));
+  const at = (id: string, name: string) => `/var/log/pods/n_p_u/${id}/${name}`;
+  host.put(at("cut", "0.log.20251231-000000.gz"), "older");
+  host.put(at("cut", "0.log.20251231-000001"), "last words");
+  host.put(at("whole", "0.log"), "last words");
+  host.put(at("whole", "0.log.20251231-000001"), "before");
+  host.put(at("none", "0.log.20251231-000001.gz"), "before");
+  scope.spawn("rotation", (signal) => rotation.run(signal));
+  await clock.advance(0);
+  assert.equal(await host.readText(at("cut", "0.log")), "last words");
+  assert.equal(await host.readText(at("whole", "0.log")), "last words");
+  assert(!host.exists(at("none", "0.log")));
+  assert.deepEqual(log.lines.map((one) => one.fields.path), [at("cut", "0.log")]);
+  assert.deepEqual(reopened, []);
+  await scope.close();
+});

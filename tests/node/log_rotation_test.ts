@@ -1,6 +1,8 @@
 import assert from "@assert";
+import { ContainerState } from "../../cri/gen/runtime_pb.ts";
 import { namesIn } from "../../scripts/lib/files.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
+import { signal } from "../../scripts/node/processes.ts";
 import { versions } from "./harness.ts";
 import { appears, Observer, patience, pod, shell, withObserver } from "./support.ts";
 
@@ -140,6 +142,23 @@ for (const version of versions) {
         assert.deepEqual(gaps(all), []);
         assert.equal(all.at(-1), Number(await seen.out("chatty", "cat /tmp/count")));
         assert((await reopened(seen)).includes("main: LogMissing"));
+      });
+
+      await t.step("the log of a container that ended meanwhile is found again", async () => {
+        const dir = `${agent.paths.logs}/default_${seen.full("chatty")}_${await seen.uid("chatty")}/quiet`;
+        const { info } = await seen.detail((await seen.running("chatty", "quiet")).id);
+        await agent.kill("SIGKILL");
+        await Deno.rename(`${dir}/0.log`, `${dir}/0.log.20200101-000000`);
+        assert(signal(info.pid, "SIGKILL"));
+        await waitFor("its end", async () => {
+          const [first] = await seen.containers("chatty", "quiet");
+          return first?.state === ContainerState.CONTAINER_EXITED;
+        }, { within: patience });
+        agent.start();
+        await agent.healthy();
+        await appears(`${dir}/1.log`);
+        await appears(`${dir}/0.log`);
+        assert.deepEqual(await seen.log("chatty", "quiet"), ["hello"]);
       });
 
       await t.step("rotated files go with their pod", async () => {
