@@ -3,7 +3,7 @@ import { grpcCode, RuntimeError } from "../../cri/api.ts";
 import type { Fault } from "../../cri/fake/program.ts";
 import { FakeRuntime } from "../../cri/fake/runtime.ts";
 import { Backoff } from "../../mod/base/backoff.ts";
-import { FakeClock } from "../../mod/base/fake_clock.ts";
+import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
 import { silent } from "../../mod/base/log.ts";
 import { seeded } from "../../mod/base/random.ts";
 import { Scope } from "../../mod/base/scope.ts";
@@ -13,6 +13,7 @@ import type { BoundPod, Container, PodStatus } from "../../mod/kube/types.ts";
 import type { PodActions, StartContainer } from "../../mod/pod/actions.ts";
 import { type ObservedContainer, type ObservedPod, unobserved } from "../../mod/pod/observed.ts";
 import type { ImageManager } from "../images/types.ts";
+import { ExitWatch } from "./exit_watch.ts";
 import { type HookRunner, Killer } from "./kill.ts";
 import { PodRunner } from "./runner.ts";
 import { Starter } from "./start.ts";
@@ -37,7 +38,12 @@ function makePod(spec: Partial<BoundPod["spec"]> = {}): BoundPod {
 }
 
 function setUp(
-  options: { pod?: BoundPod; imageError?: (name: string) => Error | undefined; hookFails?: boolean } = {},
+  options: {
+    pod?: BoundPod;
+    imageError?: (name: string) => Error | undefined;
+    hookFails?: boolean;
+    hook?: (id: string, signal: AbortSignal) => Promise<void>;
+  } = {},
 ) {
   const clock = new FakeClock();
   const pod = options.pod ?? makePod();
@@ -54,7 +60,9 @@ function setUp(
   const sandboxIps: (readonly string[])[] = [];
   const targets: (string | undefined)[] = [];
   const hooks: HookRunner = {
-    run: () => options.hookFails ? Promise.reject(new Error("hook says no")) : Promise.resolve(),
+    run: ({ containerId, signal }) =>
+      options.hook?.(containerId, signal) ??
+        (options.hookFails ? Promise.reject(new Error("hook says no")) : Promise.resolve()),
   };
   const images: ImageManager = {
     ensure: ({ container }) => {
@@ -80,9 +88,11 @@ function setUp(
       });
     },
   };
+  const exits = new ExitWatch();
   const killer = new Killer({ runtime, hooks, clock, events, log: silent });
   const backoff = new Backoff({ clock, initial: 10_000, max: 300_000 });
   const starter = new Starter({
+    exits,
     runtime,
     images,
     builder,
@@ -140,6 +150,7 @@ function setUp(
     sandboxIps,
     targets,
     removed,
+    exits,
     backoff,
     apply,
     calls,
@@ -376,4 +387,30 @@ Deno.test("a sandbox that cannot be stopped ends the pass only when the stop of 
   const [failed, slow] = t.runtime.calls.filter((c) => c.call === "StopPodSandbox");
   assert.equal(failed!.endedAt, failed!.at);
   assert.ok(t.settled.at >= slow!.endedAt!, "the pass has waited");
+});
+
+Deno.test("a postStart hook that never ends is called off when its container ends", async () => {
+  const lifecycle = { postStart: { exec: { command: ["for-ever"] } } };
+  let id = "";
+  const t = setUp({
+    pod: makePod({ containers: [container("a", { lifecycle })] }),
+    hook: (containerId, signal) => {
+      id = containerId;
+      return new Promise((_, reject) =>
+        signal.addEventListener("abort", () => reject(new Error("called off")), { once: true })
+      );
+    },
+  });
+  const applying = t.apply({ createSandbox: { attempt: 0, ...why }, start: [start("regular", "a")] });
+  await turn();
+  const picture = (state: ObservedContainer["state"]) => ({
+    ...unobserved(makePod(), 0),
+    containers: [seen(id, "a", { state })],
+  });
+  t.exits.observe(picture("running"));
+  await turn();
+  assert.equal(t.events.events.some((e) => e.reason === "FailedPostStartHook"), false);
+  t.exits.observe(picture("exited"));
+  const { result } = await applying;
+  assert.match(result?.failures.get("a")?.message ?? "", /the container ended before it/);
 });

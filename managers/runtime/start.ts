@@ -10,6 +10,7 @@ import type { BoundPod } from "../../mod/kube/types.ts";
 import type { StartContainer, Why } from "../../mod/pod/actions.ts";
 import { newest, type ObservedPod } from "../../mod/pod/observed.ts";
 import type { ImageManager } from "../images/types.ts";
+import type { ExitWatch } from "./exit_watch.ts";
 import type { HookRunner, Killer } from "./kill.ts";
 import { imageVolumesOf } from "./image_volumes.ts";
 import { type ContainerLogFiles, type PodBuilder, type PodSituation, StartError } from "./types.ts";
@@ -24,6 +25,8 @@ export interface StarterOptions {
   clock: Clock;
   events: EventSink;
   log: Logger;
+  /** Tells that a container has ended: its postStart hook is then waited for no longer. */
+  exits: ExitWatch;
   /** Owns what goes on after a start, such as the legacy log link. */
   scope: Scope;
 }
@@ -165,6 +168,11 @@ export class Starter {
     const { pod, container, signal, situation } = request;
     const handler = container.spec.lifecycle?.postStart;
     if (!handler) return;
+    // A hook has no time limit of its own, and the runtime may never answer for a container that has ended meanwhile.
+    const limit = new AbortController();
+    const onAbort = () => limit.abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    using _exit = this.#o.exits.when(id, () => limit.abort());
     try {
       await this.#o.hooks.run({
         handler,
@@ -172,12 +180,13 @@ export class Starter {
         containerName: container.spec.name,
         containerId: id,
         podIP: situation.podIPs[0],
-        signal,
+        signal: limit.signal,
       });
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       this.#event(request, "Warning", "FailedPostStartHook", "PostStartHook failed");
-      const why: Why = { reason: "FailedPostStartHook", message: `the postStart hook failed: ${messageOf(thrown)}` };
+      const cause = limit.signal.aborted ? "the container ended before it" : messageOf(thrown);
+      const why: Why = { reason: "FailedPostStartHook", message: `the postStart hook failed: ${cause}` };
       await this.#o.killer.kill({
         pod,
         containers: [{ id, name: container.spec.name }],
@@ -187,6 +196,8 @@ export class Starter {
         signal,
       });
       throw new StartError("PostStartHookError", why.message, { cause: thrown });
+    } finally {
+      signal.removeEventListener("abort", onAbort);
     }
   }
 

@@ -10,6 +10,7 @@ import type { LogRotation } from "../../managers/logs/rotation.ts";
 import { terminationMessage } from "../../managers/logs/termination.ts";
 import { createProbeManager } from "../../managers/probes/manager.ts";
 import { BackoffStore } from "../../managers/runtime/backoff_store.ts";
+import { ExitWatch } from "../../managers/runtime/exit_watch.ts";
 import { Killer } from "../../managers/runtime/kill.ts";
 import { PodRunner } from "../../managers/runtime/runner.ts";
 import { Starter } from "../../managers/runtime/start.ts";
@@ -127,6 +128,7 @@ class ComposedAgent implements ServedAgent {
       qps: config.registryPullQPS,
       burst: config.registryBurst,
     });
+    const exits = new ExitWatch();
     const hooks = createHookRunner({ runtime, http: options.dial.http, clock, log, events });
     const killer = new Killer({ runtime, hooks, clock, events, log });
     const builder = makeBuilder(options, this.#cgroups, volumes, () => this.#runtimeState.handlers);
@@ -138,6 +140,7 @@ class ComposedAgent implements ServedAgent {
     });
     this.#backoffStore = new BackoffStore({ backoff, host, path: `${rootDir}/restart_backoff.json`, log, scope });
     const starter = new Starter({
+      exits,
       runtime,
       images: imageManager,
       builder,
@@ -185,6 +188,7 @@ class ComposedAgent implements ServedAgent {
       terminationMessage: (_uid, status) => terminationMessage(host, status),
       onEvent: (event) => {
         this.#loop.pleg(event);
+        exits.observe(event.observed);
         const { observed } = event;
         if (event.died && observed) {
           scope.spawn("trim dead containers", (signal) => gc.trim(observed, { signal }));

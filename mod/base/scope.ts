@@ -1,8 +1,9 @@
-import { asError, isAborted } from "./errors.ts";
+import { asError } from "./errors.ts";
 
 /**
- * A scope owns tasks. Closing it aborts its signal and awaits every child; a child that fails (other than by being
- * aborted) is reported to the scope's owner through `onFailure`. Nothing started in a scope outlives it.
+ * A scope owns tasks. Closing it aborts its signal and awaits every child; a child that fails before it was called off
+ * is reported to the scope's owner through `onFailure`; a clean-up that fails after that must tell so itself. Nothing
+ * started in a scope outlives it.
  */
 export class Scope implements AsyncDisposable {
   readonly #controller = new AbortController();
@@ -42,7 +43,8 @@ export class Scope implements AsyncDisposable {
       try {
         await run(this.signal);
       } catch (thrown) {
-        if (!(this.signal.aborted && isAborted(thrown))) this.#onFailure(asError(thrown), `${this.name}/${name}`);
+        // What a task throws once it has been called off comes of that: a call cut short fails in many words.
+        if (!this.signal.aborted) this.#onFailure(asError(thrown), `${this.name}/${name}`);
       }
     })();
     this.#tasks.add(task);

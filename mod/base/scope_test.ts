@@ -80,3 +80,14 @@ Deno.test("settled waits without aborting", async () => {
   assert.equal(done, true);
   await scope.close();
 });
+
+Deno.test("what a task throws after it was called off is not a failure, whatever its words", async () => {
+  const failures: string[] = [];
+  const scope = new Scope("s", { onFailure: (error) => failures.push(error.message) });
+  scope.spawn("cut short", async (signal) => {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    throw new KubeletError("Host", "read: interrupted");
+  });
+  await scope.close();
+  assert.deepEqual(failures, []);
+});
