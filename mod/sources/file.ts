@@ -27,7 +27,7 @@ export interface FileSourceOptions {
 }
 
 /** Milliseconds to wait after an event, so that a burst of them (an editor, a copy) is one look; a pod's start waits too. */
-const settleMs = 10;
+const settleMs = 5;
 /** Milliseconds before a broken watch is tried again: the first time, and at most. */
 const watchRetryMs = 1000;
 const watchRetryMaxMs = 20_000;
