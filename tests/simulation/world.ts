@@ -266,8 +266,8 @@ export class World {
       case "error":
         return { error: new RuntimeError(call, dice.pick([grpcCode.Unknown, grpcCode.Unavailable]), "made to fail") };
       case "hang":
-        // A pull has no deadline of its own; it is slow instead.
-        return call === "PullImage" ? { delayMs: 300_000 } : { hang: true };
+        // A pull has no deadline of its own, nor has a hook's command; they are slow instead.
+        return call === "PullImage" || call === "ExecSync" ? { delayMs: 300_000 } : { hang: true };
       case "lost":
         return { loseAnswer: true, ...(dice.chance(0.3) ? { delayMs: dice.span(1, 5000) } : {}) };
     }
