@@ -4,8 +4,9 @@ import { isAborted, KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { podContainers, podFullName } from "../../mod/kube/pod.ts";
-import type { BoundPod, Container, LifecycleHandler } from "../../mod/kube/types.ts";
+import type { Container } from "../../mod/kube/types.ts";
 import type { HttpGet, HttpGetCall } from "../probes/types.ts";
+import type { HookRequest, HookRunner } from "./types.ts";
 
 export interface HookRunnerOptions {
   readonly runtime: Pick<RuntimeService, "execSync">;
@@ -14,22 +15,6 @@ export interface HookRunnerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: EventSink;
-}
-
-export interface HookRequest {
-  readonly handler: LifecycleHandler;
-  readonly pod: BoundPod;
-  readonly containerName: string;
-  readonly containerId: string;
-  /** The address an httpGet goes to when it names no host; the node's for a pod on the host network. */
-  readonly podIP: string | undefined;
-  /** Ends the hook: the grace period is over, or the agent stops. */
-  readonly signal: AbortSignal;
-}
-
-/** Runs one hook to its end. Rejects with code Runtime, Network or BadPod when it failed, Aborted when called off. */
-export interface HookRunner {
-  run(request: HookRequest): Promise<void>;
 }
 
 /** What an operator can read of a command's output in the log; events never carry any of it (section 8). */

@@ -6,19 +6,8 @@ import type { EventSink } from "../../mod/kube/events.ts";
 import { containerPath, podContainers, podRef } from "../../mod/kube/pod.ts";
 import type { BoundPod, LifecycleHandler } from "../../mod/kube/types.ts";
 import type { Why } from "../../mod/pod/actions.ts";
+import type { HookRunner } from "../lifecycle/types.ts";
 import { type ContainerKill, killPlan, stopSeconds } from "../../mod/pod/kill.ts";
-
-/** Runs lifecycle hooks; rejects when the hook failed. */
-export interface HookRunner {
-  run(request: {
-    handler: LifecycleHandler;
-    pod: BoundPod;
-    containerName: string;
-    containerId: string;
-    podIP: string | undefined;
-    signal: AbortSignal;
-  }): Promise<void>;
-}
 
 export interface KillerOptions {
   runtime: Pick<RuntimeService, "stopContainer">;

@@ -10,8 +10,9 @@ import type { BoundPod } from "../../mod/kube/types.ts";
 import type { StartContainer, Why } from "../../mod/pod/actions.ts";
 import { newest, type ObservedPod } from "../../mod/pod/observed.ts";
 import type { ImageManager } from "../images/types.ts";
+import type { HookRunner } from "../lifecycle/types.ts";
 import type { ExitWatch } from "./exit_watch.ts";
-import type { HookRunner, Killer } from "./kill.ts";
+import type { Killer } from "./kill.ts";
 import { imageVolumesOf } from "./image_volumes.ts";
 import { type ContainerLogFiles, type PodBuilder, type PodSituation, StartError } from "./types.ts";
 
