@@ -17,26 +17,26 @@ import { Starter } from "../../managers/runtime/start.ts";
 import { StatusManager } from "../../managers/status/status_manager.ts";
 import { StatusStore } from "../../managers/status/status_store.ts";
 import { Backoff } from "../base/backoff.ts";
-import { abortedBy, isAborted, messageOf } from "../base/errors.ts";
+import { isAborted } from "../base/errors.ts";
 import { Lanes } from "../base/lanes.ts";
 import { Scope } from "../base/scope.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import { admit } from "../pod/admission/admit.ts";
 import { podDir, podLogDirIfAny, rootPaths } from "../pod/config/paths.ts";
-import { type ObservedPod, unobserved } from "../pod/observed.ts";
 import { activeDeadline } from "../pod/status/deadline.ts";
-import { generateStatus } from "../pod/status/generate.ts";
 import type { HealthCheck } from "../server/healthz.ts";
 import type { Sources } from "../sources/sources.ts";
 import { Housekeeping } from "../sync/housekeeping.ts";
 import { Pleg } from "../sync/pleg.ts";
 import { PodStore } from "../sync/pod_store.ts";
 import { AgentPodSyncer } from "../sync/pod_syncer.ts";
-import type { StatusSituation } from "../sync/pod_syncer_types.ts";
 import { PodWorkers } from "../sync/pod_workers.ts";
 import { QosKeeper } from "../sync/qos_keeper.ts";
 import { RuntimeState } from "../sync/runtime_state.ts";
 import { type Admission, SyncLoop } from "../sync/sync_loop.ts";
+import { loopHealth } from "./agent_health.ts";
+import { statusOf, statusOfRejected } from "./agent_status.ts";
+import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
 import { makeImageGC, makeLogRotation } from "./agent_upkeep.ts";
 import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
@@ -181,6 +181,11 @@ class ComposedAgent implements ServedAgent {
         runtimeMayGo: (uid) => !(this.#workers.get(uid)?.mayRun ?? false),
       },
     });
+    const statusFacts = {
+      clock,
+      runtimeName: options.runtimeName,
+      probes: (id: string) => this.#probes.results(id),
+    };
     this.#pleg = new Pleg({
       runtime,
       clock,
@@ -212,7 +217,7 @@ class ComposedAgent implements ServedAgent {
       clock,
       events,
       log,
-      status: (pod, observed, situation) => this.#status(pod, observed, situation),
+      status: (pod, observed, situation) => statusOf(statusFacts, pod, observed, situation),
       deadlineMs: (pod, status) => activeDeadline(pod, status, clock.now())?.remainingMs,
       networkError: () => this.#runtimeState.networkError,
       nodeIPs: facts.ips,
@@ -257,7 +262,7 @@ class ComposedAgent implements ServedAgent {
       journal: options.journal,
       events,
       admit: (pod, active) => this.#admit(pod, active),
-      onRejected: (pod, rejected) => this.#reject(pod, rejected),
+      onRejected: (pod, rejected) => this.#statuses.set(pod, statusOfRejected(statusFacts, pod, rejected)),
       onForgotten: (uid) => this.#statuses.remove(uid),
       housekeep: () => {
         this.#forgetStatuses();
@@ -283,16 +288,7 @@ class ComposedAgent implements ServedAgent {
   }
 
   get healthChecks(): readonly HealthCheck[] {
-    const { clock, config } = this.#o;
-    const limit = Math.max(5 * 60_000, 2 * config.syncFrequencyMs);
-    return [
-      { name: "ping", check: () => undefined },
-      { name: "log", check: () => undefined },
-      {
-        name: "syncloop",
-        check: () => clock.now() - this.#loop.lastActive > limit ? "sync Loop took longer than expected" : undefined,
-      },
-    ];
+    return loopHealth(this.#o.clock, this.#loop, this.#o.config.syncFrequencyMs);
   }
 
   pods(): { pod: BoundPod; status: PodStatus | undefined }[] {
@@ -333,7 +329,8 @@ class ComposedAgent implements ServedAgent {
       await this.#backoffStore.load();
       // Sources are read while the runtime may still be starting; what they say waits in the stream.
       this.#sources.run(scope);
-      await this.#setUpCgroups(scope.signal);
+      await setUpNodeGroups({ ...this.#o, cgroups: this.#cgroups, scope });
+      if (scope.signal.aborted) return;
       await this.#reachRuntime(scope.signal);
       scope.spawn("runtime state", (s) => this.#runtimeState.run(s));
       scope.spawn("pleg", (s) => this.#pleg.run(s));
@@ -363,36 +360,6 @@ class ComposedAgent implements ServedAgent {
       await clock.sleep(runtimeRetryMs[Math.min(tries, runtimeRetryMs.length - 1)]!, signal);
     }
     await this.#runtimeState.check(signal);
-  }
-
-  async #setUpCgroups(signal: AbortSignal): Promise<void> {
-    const { log, events, config } = this.#o;
-    if (!config.cgroupsPerQOS) return;
-    try {
-      await this.#cgroups.setUpNode();
-    } catch (thrown) {
-      // A root that is missing is a fault of the configuration; limits that do not fit yet may fit later.
-      if (!messageOf(thrown).startsWith("Failed to update Node Allocatable Limits")) throw thrown;
-      log.error("node allocatable limits are not enforced yet", { error: messageOf(thrown) });
-      events.node({ type: "Warning", reason: "FailedNodeAllocatableEnforcement", message: messageOf(thrown) });
-      this.#enforceLater();
-    }
-    if (signal.aborted) throw abortedBy(signal);
-  }
-
-  /** Tries again each minute until the limits are set. */
-  #enforceLater(): void {
-    this.#scope.spawn("node allocatable", async (signal) => {
-      for (let done = false; !done;) {
-        await this.#o.clock.sleep(60_000, signal);
-        try {
-          await this.#cgroups.setUpNode();
-          done = true;
-        } catch (thrown) {
-          this.#o.log.warn("node allocatable limits are still not enforced", { error: messageOf(thrown) });
-        }
-      }
-    });
   }
 
   #onRuntime(up: boolean, error?: string): void {
@@ -428,38 +395,5 @@ class ComposedAgent implements ServedAgent {
     }
     this.#qos.mark();
     return answer;
-  }
-
-  #reject(pod: BoundPod, rejected: { reason: string; message: string }): void {
-    const status = generateStatus({
-      pod,
-      observed: unobserved(pod, this.#o.clock.now()),
-      probes: () => ({}),
-      startErrors: () => undefined,
-      hostIPs: [],
-      now: this.#o.clock.now(),
-      terminating: true,
-      rejected,
-      runtimeName: this.#o.runtimeName,
-    });
-    this.#statuses.set(pod, status);
-  }
-
-  #status(pod: BoundPod, observed: ObservedPod, situation: StatusSituation): PodStatus {
-    const { previous, actions, failed, stopped } = situation;
-    return generateStatus({
-      pod,
-      observed,
-      ...(previous ? { previous } : {}),
-      probes: (id) => this.#probes.results(id),
-      startErrors: (name) => situation.startErrors.get(name),
-      ...(actions ? { held: actions.held, createSandboxNeeded: actions.createSandbox !== undefined } : {}),
-      hostIPs: [],
-      now: this.#o.clock.now(),
-      terminating: situation.terminating,
-      // A terminal phase is for a pod of which nothing runs any more.
-      ...(failed && stopped ? { forced: failed } : {}),
-      runtimeName: this.#o.runtimeName,
-    });
   }
 }

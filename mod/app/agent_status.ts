@@ -1,0 +1,60 @@
+import type { Clock } from "../base/clock.ts";
+import type { BoundPod, PodStatus } from "../kube/types.ts";
+import type { ProbeView } from "../pod/actions.ts";
+import { type ObservedPod, unobserved } from "../pod/observed.ts";
+import { generateStatus } from "../pod/status/generate.ts";
+import type { StatusSituation } from "../sync/pod_syncer_types.ts";
+
+/** What every status of this agent is computed with. */
+export interface StatusFacts {
+  readonly clock: Clock;
+  /** As container ids begin, such as `containerd`. */
+  readonly runtimeName: string;
+  /** Probe results by container id. */
+  readonly probes: (containerId: string) => ProbeView;
+}
+
+/** The status of a pod that the node does not take. */
+export function statusOfRejected(
+  facts: StatusFacts,
+  pod: BoundPod,
+  rejected: { readonly reason: string; readonly message: string },
+): PodStatus {
+  const now = facts.clock.now();
+  return generateStatus({
+    pod,
+    observed: unobserved(pod, now),
+    probes: facts.probes,
+    startErrors: () => undefined,
+    hostIPs: [],
+    now,
+    terminating: true,
+    rejected,
+    runtimeName: facts.runtimeName,
+  });
+}
+
+/** The status of a pod that its worker looks after. */
+export function statusOf(
+  facts: StatusFacts,
+  pod: BoundPod,
+  observed: ObservedPod,
+  situation: StatusSituation,
+): PodStatus {
+  const { previous, actions, failed, stopped } = situation;
+  return generateStatus({
+    pod,
+    observed,
+    ...(previous ? { previous } : {}),
+    probes: facts.probes,
+    startErrors: (name) => situation.startErrors.get(name),
+    ...(actions ? { held: actions.held, createSandboxNeeded: actions.createSandbox !== undefined } : {}),
+    // Without an API server there is no host IP to report, as in the reference.
+    hostIPs: [],
+    now: facts.clock.now(),
+    terminating: situation.terminating,
+    // A terminal phase is for a pod of which nothing runs any more.
+    ...(failed && stopped ? { forced: failed } : {}),
+    runtimeName: facts.runtimeName,
+  });
+}
