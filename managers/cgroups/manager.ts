@@ -1,5 +1,5 @@
 import type { Clock } from "../../mod/base/clock.ts";
-import { asError, KubeletError, messageOf } from "../../mod/base/errors.ts";
+import { abortedBy, asError, KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
@@ -100,7 +100,10 @@ class Manager implements CgroupManager, OrphanGroups {
     return groupPath(name, this.driver);
   }
 
-  async setUpNode(): Promise<void> {
+  async setUpNode(signal?: AbortSignal): Promise<void> {
+    const goOn = () => {
+      if (signal?.aborted) throw abortedBy(signal);
+    };
     const { reservedGroups = [], hugePageSizes = [], log } = this.#options;
     await this.#checkRoot();
     for (const name of ["pids", ...hugePageSizes.length > 0 ? ["hugetlb"] : []]) {
@@ -109,9 +112,12 @@ class Manager implements CgroupManager, OrphanGroups {
       }
     }
     const kubepods = this.#path(this.#kubepods);
+    goOn();
     await this.#make(kubepods);
+    goOn();
     const huge = Object.fromEntries(hugePageSizes.map((size) => [size, unbounded]));
     for (const qos of ["Burstable", "BestEffort"] as const) {
+      goOn();
       const path = this.#path(qosName(this.#kubepods, qos));
       const fresh = (await this.#tree.missing(path)).length > 0;
       if (fresh) await this.#make(path);
@@ -119,6 +125,7 @@ class Manager implements CgroupManager, OrphanGroups {
       const shares = qos === "BestEffort" || fresh ? { cpuShares: minCpuShares } : {};
       await this.#apply(path, { ...shares, hugepages: huge });
     }
+    goOn();
     // Last: it fails while pods use more than the node now allows, and then is tried again by the caller.
     try {
       await this.#apply(kubepods, await this.#nodeLimits());

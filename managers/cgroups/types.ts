@@ -4,8 +4,8 @@ import type { BoundPod } from "../../mod/kube/types.ts";
 export interface CgroupManager {
   readonly version: 1 | 2;
   readonly driver: "cgroupfs" | "systemd";
-  /** Makes the node-allocatable and QoS groups and sets their limits. */
-  setUpNode(): Promise<void>;
+  /** Makes the node-allocatable and QoS groups and sets their limits; called off between two groups when it aborts. */
+  setUpNode(signal?: AbortSignal): Promise<void>;
   /** The pod's cgroup as CRI wants it (cgroupfs form, or the slice path for systemd). */
   parentOf(pod: BoundPod): string;
   /** Makes the pod's group, or brings its limits up to date. */

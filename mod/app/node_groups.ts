@@ -23,7 +23,7 @@ export async function setUpNodeGroups(options: {
   const { cgroups, config, scope, clock, log, events } = options;
   if (!config.cgroupsPerQOS) return;
   try {
-    await cgroups.setUpNode();
+    await cgroups.setUpNode(scope.signal);
   } catch (thrown) {
     const message = messageOf(thrown);
     if (!message.startsWith("Failed to update Node Allocatable Limits")) throw thrown;
@@ -33,7 +33,7 @@ export async function setUpNodeGroups(options: {
       for (let done = false; !done;) {
         await clock.sleep(retryMs, signal);
         try {
-          await cgroups.setUpNode();
+          await cgroups.setUpNode(signal);
           done = true;
         } catch (again) {
           log.warn("node allocatable limits are still not enforced", { error: messageOf(again) });
