@@ -4,7 +4,6 @@ import { KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import type { Random } from "../../mod/base/random.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
-import type { PodContainer } from "../../mod/kube/pod.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
 import { containerConfig, type ContainerPolicy } from "../../mod/pod/config/container.ts";
 import { type DnsEvent, parseResolvConf, podDns } from "../../mod/pod/config/dns.ts";
@@ -16,7 +15,7 @@ import { containerDir, etcHostsFile, terminationFile } from "../../mod/pod/confi
 import { sandboxConfig } from "../../mod/pod/config/sandbox.ts";
 import type { UserNamespaces } from "../userns/types.ts";
 import type { MountedVolume } from "../volumes/types.ts";
-import type { PodBuilder, PodSituation } from "./types.ts";
+import type { PodBuilder } from "./types.ts";
 
 export interface BuilderOptions {
   host: Pick<Host, "readText" | "write" | "mkdir" | "chmod">;
@@ -108,16 +107,7 @@ export class AgentPodBuilder implements PodBuilder {
     else this.#o.events.node({ type, reason, message });
   }
 
-  async container(request: {
-    pod: BoundPod;
-    container: PodContainer;
-    restartCount: number;
-    image: { imageRef: string; uid?: number; username?: string };
-    imageVolumes: ReadonlyMap<string, string>;
-    situation: PodSituation;
-    targetContainerId: string | undefined;
-    signal: AbortSignal;
-  }): Promise<ContainerConfigInit> {
+  async container(request: Parameters<PodBuilder["container"]>[0]): Promise<ContainerConfigInit> {
     const { pod, container: { spec: container }, image, situation } = request;
     const { nodeIPs, allocatable, objects, policy } = this.#o;
     if (this.#o.imageVolumes === false && request.imageVolumes.size > 0) {
