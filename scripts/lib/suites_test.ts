@@ -9,8 +9,16 @@ const bad = '<testcase name="b"><failure message="Uncaught &lt;x&gt;">trace</fai
 const skipped = '<testcase name="c"><skipped/></testcase>';
 
 Deno.test("junit: counts what ran", () => {
-  assert.deepEqual(countJunit(report(good + bad + skipped + '<testcase name="d"/>')), { passed: 2, failed: 1 });
-  assert.deepEqual(countJunit(report("")), { passed: 0, failed: 0 });
+  assert.deepEqual(countJunit(report(good + bad + skipped + '<testcase name="d"/>')), {
+    passed: 2,
+    failed: 1,
+    failures: ["b\n  trace"],
+  });
+  assert.deepEqual(countJunit(report("")), { passed: 0, failed: 0, failures: [] });
+  const long = `<testcase name="&lt;x&gt;"><failure message="m">${
+    "&quot;line&quot;\n".repeat(99)
+  }</failure></testcase>`;
+  assert.deepEqual(countJunit(report(long)).failures, [`<x>${'\n  "line"'.repeat(30)}`]);
   assert.throws(() => countJunit(report(good).slice(0, -20)), /not complete/);
   assert.throws(() => countJunit(""), /not complete/);
 });

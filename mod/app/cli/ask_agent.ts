@@ -1,10 +1,10 @@
-import { request } from "node:http";
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import { localSocket } from "../../server/local/name.ts";
 import type { LocalPods, LocalRecords, LocalState } from "../../server/local/types.ts";
 
 /** Longest answer that is taken, in bytes, and how long it may take, in milliseconds. */
 const limits = { bytes: 256 << 20, ms: 10_000 } as const;
+const slow = `it has not answered within ${limits.ms / 1000} s`;
 
 /** What the running agent tells on its local socket. Each question rejects when the agent does not answer. */
 export interface AskAgent {
@@ -28,39 +28,35 @@ export function askAgent(rootDir: string): AskAgent {
   };
 }
 
-function get(socketPath: string, route: string): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const asked = request({ socketPath, path: route, timeout: limits.ms, agent: false }, (answer) => {
-    const parts: Uint8Array[] = [];
-    let size = 0;
-    answer.on("data", (part: Uint8Array) => {
-      parts.push(part);
-      size += part.length;
-      if (size > limits.bytes) answer.destroy(new Error(`its answer has more than ${limits.bytes} bytes`));
-    });
-    answer.on("error", reject);
-    answer.on("end", () => {
-      const text = new TextDecoder().decode(joined(parts, size));
-      if (answer.statusCode === 200) resolve(text);
-      else {reject(
-          new KubeletError("Network", `the agent answers ${answer.statusCode} to ${route}: ${text.slice(0, 500)}`),
-        );}
-    });
-  });
-  asked.on("timeout", () => asked.destroy(new Error(`it has not answered within ${limits.ms / 1000} s`)));
-  asked.on("error", (thrown) => reject(unreachable(socketPath, thrown)));
-  asked.end();
-  return promise;
+/** By fetch, not node:http: Deno 2.9.3 closes the descriptor of a node:net unix socket twice. */
+async function get(socketPath: string, route: string): Promise<string> {
+  using client = Deno.createHttpClient({ proxy: { transport: "unix", path: socketPath }, poolMaxIdlePerHost: 0 });
+  const signal = AbortSignal.timeout(limits.ms);
+  let answer: Response;
+  try {
+    // The failure of a fetch has no code that says why.
+    (await Deno.connect({ transport: "unix", path: socketPath })).close();
+    answer = await fetch(`http://agent${route}`, { client, signal });
+  } catch (thrown) {
+    throw unreachable(socketPath, signal.aborted ? new Error(slow) : thrown);
+  }
+  const text = await bounded(answer);
+  if (answer.status === 200) return text;
+  throw new KubeletError("Network", `the agent answers ${answer.status} to ${route}: ${text.slice(0, 500)}`);
 }
 
-function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
+async function bounded(answer: Response): Promise<string> {
+  let size = 0;
+  const counted = answer.body?.pipeThrough(
+    new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      transform(part, to) {
+        size += part.length;
+        if (size > limits.bytes) throw new KubeletError("Network", `its answer has more than ${limits.bytes} bytes`);
+        to.enqueue(part);
+      },
+    }),
+  );
+  return counted ? await new Response(counted).text() : "";
 }
 
 /** Why the agent cannot be asked, with what to do. */
