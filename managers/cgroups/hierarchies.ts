@@ -191,10 +191,9 @@ export class GroupTree {
   /** Names of the groups directly below, from every hierarchy. */
   async children(path: string): Promise<string[]> {
     const names = new Set<string>();
-    for (const directory of this.#directories(path)) {
-      for (const { name, kind } of await ifGone([], this.#host.readDir(directory))) {
-        if (kind === "directory") names.add(name);
-      }
+    const lists = this.#directories(path).map((directory) => ifGone([], this.#host.readDir(directory)));
+    for (const list of await Promise.all(lists)) {
+      for (const { name, kind } of list) if (kind === "directory") names.add(name);
     }
     return [...names].sort();
   }

@@ -260,9 +260,10 @@ class Manager implements CgroupManager, OrphanGroups {
     );
   }
 
-  async podsWithGroups(): Promise<string[]> {
+  async podsWithGroups(signal?: AbortSignal): Promise<string[]> {
     const uids = new Set<string>();
     for (const qos of classes) {
+      if (signal?.aborted) throw abortedBy(signal);
       const name = qosName(this.#kubepods, qos);
       for (const directory of await this.#tree.children(this.#path(name))) {
         const uid = podUidOf(directory, name, this.driver);

@@ -105,6 +105,17 @@ Deno.test("v1: node groups, pod limits, cpuset copied down", async () => {
   assert.deepEqual(await m.podsWithGroups(), ["b-1", "e-1", "g-1"]);
 });
 
+Deno.test("looking for the groups of pods is called off when the agent ends", async () => {
+  const host = new FakeHost();
+  fakeCgroupV1(host);
+  const { manager: m } = await manager(host);
+  await m.setUpNode();
+  const ended = new AbortController();
+  const looking = m.podsWithGroups(ended.signal);
+  ended.abort();
+  await assert.rejects(looking, { code: "Aborted" });
+});
+
 Deno.test("v2: controllers are enabled level by level", async () => {
   const host = new FakeHost();
   fakeCgroupV2(host);

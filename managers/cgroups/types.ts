@@ -14,8 +14,8 @@ export interface CgroupManager {
   podExists(pod: BoundPod): Promise<boolean>;
   /** Kills what is left inside and removes the pod's groups, whatever QoS they are under; no group is no error. */
   destroyPod(podUid: string): Promise<void>;
-  /** UIDs of pods that have a group. */
-  podsWithGroups(): Promise<string[]>;
+  /** UIDs of pods that have a group; called off between two QoS groups when the signal aborts. */
+  podsWithGroups(signal?: AbortSignal): Promise<string[]>;
   /** Recomputes the QoS groups' shares from the pods that are active. */
   updateQos(pods: readonly BoundPod[]): Promise<void>;
 }

@@ -78,6 +78,7 @@ export class Housekeeping {
   async #cleanDisk(signal: AbortSignal): Promise<void> {
     const { host, workers, volumes, cgroups, podsDir, log } = this.#o;
     const withVolumes = new Set(await volumes.podsOnDisk());
+    if (signal.aborted) return;
     const dirs = await host.stat(podsDir) ? await host.readDir(podsDir) : [];
     for (const { name, kind } of dirs) {
       if (signal.aborted) return;
@@ -95,7 +96,7 @@ export class Housekeeping {
         });
       }
     }
-    for (const uid of await cgroups.podsWithGroups()) {
+    for (const uid of await cgroups.podsWithGroups(signal)) {
       if (signal.aborted) return;
       if (!workers.has(uid)) await cgroups.destroyPod(uid);
     }

@@ -36,7 +36,10 @@ export function unsettled(world: World, told: Told, options: {
       if (ofPod(snapshot, uid).length > 0) problems.push(`${name}: was rejected but has containers`);
     } else {
       if (terminal(status) && options.redefined.has(uid)) continue;
-      const found = podState(world, pod, status, snapshot, options.maxBackOffMs);
+      const found = podState(world, pod, status, snapshot, {
+        maxBackOffMs: options.maxBackOffMs,
+        redefined: options.redefined.has(uid),
+      });
       if (found.restless) restless.add(uid);
       problems.push(...found.problems.map((p) => `${name}: ${p}`));
     }
@@ -73,7 +76,7 @@ function podState(
   pod: BoundPod,
   status: PodStatus,
   snapshot: Snapshot,
-  maxBackOffMs: number,
+  { maxBackOffMs, redefined }: { maxBackOffMs: number; redefined: boolean },
 ): { problems: string[]; restless: boolean } {
   const uid = pod.metadata.uid;
   const { spec } = pod;
@@ -139,7 +142,7 @@ function podState(
     return judge(container, again);
   });
   if (verdicts.every((v) => v === "ended")) problems.push("everything has ended, but it is not terminal");
-  if (!restless) problems.push(...statusProblems(pod, status, newest));
+  if (!restless) problems.push(...statusProblems(pod, status, newest, redefined));
   return { problems, restless };
 }
 
@@ -148,9 +151,16 @@ function statusProblems(
   pod: BoundPod,
   status: PodStatus,
   newest: (name: string) => SnapshotContainer | undefined,
+  redefined: boolean,
 ): string[] {
   const problems: string[] = [];
-  if (status.phase !== "Running") problems.push(`runs, but its phase is ${status.phase}`);
+  // What was a sidecar in an earlier definition runs on as an init container that is never done (section 13).
+  const pending = redefined &&
+    (pod.spec.initContainers ?? []).some(({ name, restartPolicy }) =>
+      restartPolicy !== "Always" && newest(name)?.state === "running"
+    );
+  const phase = pending ? "Pending" : "Running";
+  if (status.phase !== phase) problems.push(`runs, but its phase is ${status.phase}`);
   for (const { name } of pod.spec.containers) {
     const truth = newest(name);
     const told = status.containerStatuses?.find((s) => s.name === name);

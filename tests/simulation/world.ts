@@ -44,6 +44,8 @@ export interface Weather {
 }
 
 const calm: Weather = { cri: 0, criKinds: [], disk: 0, diskError: "EIO", diskPath: "/", diskMs: 0 };
+/** How long what hangs does so, milliseconds: a postStart hook has no deadline that could end it, so it ends by itself. */
+const hangMs = (key: string) => key.endsWith("/postStart") ? 300_000 : Infinity;
 const grows = new Set<HostOperation>(["write", "mkdir", "symlink"]);
 const changes = new Set<HostOperation>([...grows, "writeControl", "rename", "chmod", "chown", "remove", "removeTree"]);
 const neverFails = new Set<HostOperation>(["mounts", "lock", "hostname", "capacity", "kill", "run", "space"]);
@@ -277,15 +279,19 @@ export class World {
     const answer = this.answers.get(command[1] ?? "") ?? "ok";
     return {
       exitCode: answer === "bad" ? 1 : 0,
-      ...(answer === "hangs" ? { ms: Infinity } : answer === "slow" ? { ms: 2500 } : {}),
+      ...(answer === "hangs" ? { ms: hangMs(command[1] ?? "") } : answer === "slow" ? { ms: 2500 } : {}),
     };
   }
 
   #makeDial(): Dialers {
     const { clock } = this;
-    const wait = async (answer: Answer, timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> => {
+    const wait = async (
+      { answer, key }: { answer: Answer; key: string },
+      timeoutMs: number,
+      signal: AbortSignal | undefined,
+    ): Promise<boolean> => {
       if (signal?.aborted) throw abortedBy(signal);
-      const ms = answer === "hangs" ? Infinity : answer === "slow" ? 2500 : 0;
+      const ms = answer === "hangs" ? hangMs(key) : answer === "slow" ? 2500 : 0;
       if (ms === 0) return true;
       const limit = Math.min(ms, timeoutMs > 0 ? timeoutMs : 3_600_000);
       await clock.sleep(limit, signal);
@@ -297,9 +303,10 @@ export class World {
         const port = typeof action.port === "number"
           ? action.port
           : container.ports?.find((p) => p.name === action.port)?.containerPort ?? 0;
-        const answer = this.answers.get(`k${port - 1000}${action.path ?? "/"}`) ?? "ok";
+        const key = `k${port - 1000}${action.path ?? "/"}`;
+        const answer = this.answers.get(key) ?? "ok";
         const hostPort = `${action.host ?? podIP}:${port}`;
-        const done = await wait(answer, timeoutMs, signal);
+        const done = await wait({ answer, key }, timeoutMs, signal);
         if (!done) return { ok: false, stage: "request", plainHttp: false, message: "timeout", hostPort };
         if (answer !== "bad") return { ok: true, status: 200, body: "ok", hostPort };
         return clock.now() % 2 === 0
@@ -307,8 +314,9 @@ export class World {
           : { ok: false, stage: "request", plainHttp: false, message: failed, hostPort };
       },
       tcp: async ({ port, timeoutMs, signal }) => {
-        const answer = this.answers.get(`k${port - 1000}/tcp`) ?? "ok";
-        const done = await wait(answer, timeoutMs, signal);
+        const key = `k${port - 1000}/tcp`;
+        const answer = this.answers.get(key) ?? "ok";
+        const done = await wait({ answer, key }, timeoutMs, signal);
         return done && answer !== "bad" ? { result: "success", output: "" } : { result: "failure", output: failed };
       },
       grpc: () => Promise.reject(new Error("no gRPC probes here")),
