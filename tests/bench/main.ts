@@ -3,6 +3,7 @@ import { systemClock } from "../../mod/base/clock.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import { complain, print } from "../../scripts/lib/print.ts";
 import { BareCri } from "../../scripts/node/bare_cri.ts";
+import { freePort } from "../../scripts/node/agent_node.ts";
 import { makeCgroup, removeCgroup } from "../../scripts/node/cgroups.ts";
 import { run } from "../../scripts/lib/command.ts";
 import { exists, repository } from "../../scripts/lib/files.ts";
@@ -11,6 +12,7 @@ import { agentRound, cpuShare, endPods, residentMiB, startAgent, startAgentWithP
 import { floorRound } from "./floor.ts";
 import { settle } from "./marks.ts";
 import { FloorPods } from "./pods.ts";
+import { scrapeFigures } from "./scrape.ts";
 import { type Figure, figureJson, figureTable, median, ratio, within } from "./report.ts";
 
 const usage = `deno task bench [OPTIONS]
@@ -21,13 +23,13 @@ Prints each figure with its limit. Needs root. Takes about four minutes.
   --bursts N       rounds of many pods at once (default: 3)
   --pods N         pods of a burst (default: 50)
   --idle SECONDS   how long the idle agent is watched (default: 30)
-  --only PART      one, burst, idle or start; may be given several times (default: all)
+  --only PART      one, burst, idle, scrape or start; may be given several times (default: all)
   --containerd V   debian (default) or v2
   --name NAME      makes several benches differ (default: bench)
   --json FILE      writes the figures to a file too
   --check          exit 1 when a figure is over its limit`;
 
-const parts = ["one", "burst", "idle", "start"] as const;
+const parts = ["one", "burst", "idle", "scrape", "start"] as const;
 type Part = typeof parts[number];
 
 interface Options {
@@ -104,6 +106,8 @@ class Bench {
     private readonly floor: FloorPods,
     cri: BareCri,
     marks: string,
+    /** Where the agent's pages are served. */
+    private readonly port: number,
   ) {
     this.#cri = cri;
     this.#marks = marks;
@@ -118,6 +122,7 @@ class Bench {
     if (only.has("one")) await this.#one();
     if (only.has("burst")) await this.#burst();
     if (only.has("idle")) await this.#idle();
+    if (only.has("scrape")) await this.#scrape();
     if (only.has("start")) await this.#start();
   }
 
@@ -204,6 +209,17 @@ class Bench {
     await endPods(this.#subject, idle);
   }
 
+  /** Statistics of many pods, as monitoring asks for them. */
+  async #scrape(): Promise<void> {
+    const { pods: count, rounds } = this.options;
+    const pods = names("scraped", count);
+    await startPods(this.#subject, pods);
+    await systemClock.sleep(3_000);
+    const { cgroup } = this.node.agent.paths;
+    this.figures.push(...await scrapeFigures({ port: this.port, group: cgroup, pods: count, rounds }));
+    await endPods(this.#subject, pods);
+  }
+
   /** The agent's own start. */
   async #start(): Promise<void> {
     const healthy: number[] = [];
@@ -231,12 +247,17 @@ async function bench(options: Options): Promise<readonly Figure[]> {
   try {
     await Deno.mkdir(marks, { recursive: true });
     // manifests are looked at as often as by default
-    const config = { fileCheckFrequency: "20s" };
-    await withNode({ name: options.name, containerd: options.containerd, config }, async (node) => {
+    const [port, readOnlyPort] = [freePort(), freePort()];
+    const config = {
+      fileCheckFrequency: "20s",
+      ...(options.only.has("scrape") ? { enableServer: true, address: "127.0.0.1", port, readOnlyPort } : {}),
+    };
+    const flags = [`--cert-dir=${root}/pki`];
+    await withNode({ name: options.name, containerd: options.containerd, config, flags }, async (node) => {
       using cri = new BareCri(node.containerd.socket);
       const cgroupVersion = await exists("/sys/fs/cgroup/cgroup.controllers") ? 2 : 1;
       const floor = new FloorPods({ marks: { directory: marks }, root, cgroup: floorCgroup, cgroupVersion });
-      const rounds = new Bench(node, options, floor, cri, marks);
+      const rounds = new Bench(node, options, floor, cri, marks, readOnlyPort);
       await rounds.run();
       figures.push(...rounds.figures);
     });
