@@ -16,6 +16,10 @@ const lookMs = 1_000;
 const graceMs = 100;
 /** A log to which nothing was added for so long after its container's end is complete. */
 const quietMs = 300;
+/** A log that was written to so lately may not be complete, though its container has ended. */
+const freshMs = 2_000;
+/** So many quiet times a log that is being rotated is waited for, once its container has ended. */
+const rotationLooks = 20;
 
 /**
  * Reads a container's log (http.md section 5). Ends at the end of the file, with `follow` when the container does not
@@ -80,14 +84,29 @@ class LogReader implements AsyncDisposable {
     await this.#drain();
     await this.#renew();
     // The runtime says that the container has ended when it has read all output; writing the last of it to the log can
-    // take it a moment longer on a busy machine.
-    for (let at = -1; ran && at !== this.#at && !this.#lines.done;) {
+    // take it a moment longer on a busy machine, all the more when the log is rotated at that moment.
+    let at = ran || await this.#fresh() ? -1 : this.#at;
+    for (
+      let left = rotationLooks;
+      (at !== this.#at || await this.#renamed() && left > 0) && !this.#lines.done;
+      left--
+    ) {
       at = this.#at;
       if (await this.#changes.next(quietMs) === "aborted") throw abortedBy(signal);
       await this.#drain();
       await this.#renew();
     }
     await this.#finish();
+  }
+
+  /** The log's name is free: its file was rotated away, and the runtime has not opened the next one. */
+  async #renamed(): Promise<boolean> {
+    return await this.#o.host.stat(this.#o.path) === undefined;
+  }
+
+  async #fresh(): Promise<boolean> {
+    const { mtimeMs } = await this.#file.info();
+    return this.#o.clock.now() - mtimeMs < freshMs || await this.#renamed();
   }
 
   /** Reads to the end of the file. */
@@ -148,8 +167,11 @@ class LogReader implements AsyncDisposable {
     }
     if (!now || (now.ino === own.ino && now.dev === own.dev)) return;
     // The runtime opens the new file before it lets go of the old one.
-    await clock.sleep(graceMs, signal);
-    await this.#drain();
+    for (let at = -1; at !== this.#at && !this.#lines.done;) {
+      at = this.#at;
+      await clock.sleep(graceMs, signal);
+      await this.#drain();
+    }
     let next: OpenFile;
     try {
       next = await host.open(path);

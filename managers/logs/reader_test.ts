@@ -204,6 +204,34 @@ Deno.test("follow of a container that has ended gives everything and ends at onc
   assert.equal(limited.text, "b\ncd");
 });
 
+Deno.test("follow of a container that ended while its log is rotated waits for the new file, but not for ever", async () => {
+  for (const comes of [true, false]) {
+    const reading = new Reading({ [path]: line("a") });
+    reading.running = false;
+    await reading.host.rename(path, `${path}.20260102-030405`);
+    await reading.host.symlink(`${path}.20260102-030405`, "/log");
+    reading.start({ follow: true }, {
+      path: "/log",
+      host: {
+        realPath: () => Promise.resolve(path),
+        open: (name) => reading.host.open(reading.host.text(path) === undefined ? "/log" : name),
+        stat: (name) => reading.host.stat(name),
+        watch: (name, signal) => reading.host.watch(name, signal),
+      },
+    });
+    await reading.settle();
+    await reading.clock.advance(1_000);
+    await reading.settle();
+    assert.deepEqual([reading.text, reading.ended], ["a\n", false]);
+    if (comes) reading.host.put(path, line("b"));
+    for (let i = 0; i < 100 && !reading.ended; i++) {
+      await reading.clock.advance(300);
+      await reading.settle();
+    }
+    assert.deepEqual([reading.text, reading.ended], [comes ? "a\nb\n" : "a\n", true]);
+  }
+});
+
 Deno.test("follow goes from a rotated file to the new one and loses nothing of either", async () => {
   const reading = new Reading({ [path]: line("a") }).start({ follow: true });
   await reading.settle();
