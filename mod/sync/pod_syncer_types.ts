@@ -12,6 +12,7 @@ import type { EventSink } from "../kube/events.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { PodActions } from "../pod/actions.ts";
 import type { ObservedPod } from "../pod/observed.ts";
+import type { ForcedEnd } from "../pod/status/input.ts";
 import type { Pleg } from "./pleg.ts";
 
 /** What a status is computed from besides the pod and its picture. */
@@ -22,7 +23,7 @@ export interface StatusSituation {
   readonly terminating: boolean;
   /** Nothing of the pod runs any more, and nothing will. */
   readonly stopped: boolean;
-  readonly failed: { reason: string; message: string } | undefined;
+  readonly failed: ForcedEnd | undefined;
   readonly podIPs: readonly string[];
 }
 

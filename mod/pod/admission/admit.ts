@@ -1,16 +1,30 @@
-import { isCritical, isStatic, podContainers, podFullName } from "../../kube/pod.ts";
+import { criticalPriority, isCritical, isStatic, podContainers, podFullName } from "../../kube/pod.ts";
 import type { AppArmorProfile, BoundPod } from "../../kube/types.ts";
 import { hasPodLevelResources, qosClass } from "../resources.ts";
 import { misfits, type Shortage, shortages, toleratesTaint } from "./predicates.ts";
 import { chooseVictims } from "./preempt.ts";
 import { checkSysctls } from "./sysctls.ts";
-import { type Admission, type AdmissionInput, type NodeFacts, reject, type Rejection } from "./types.ts";
+import {
+  type Admission,
+  type AdmissionInput,
+  type AdmissionPolicy,
+  type NodeFacts,
+  reject,
+  type Rejection,
+} from "./types.ts";
 
 const admitted: Admission = { admit: true, victims: [] };
 
 /** Under pressure only critical pods come in, and under memory pressure alone those that ask for memory or bear it. */
-function checkPressure(pod: BoundPod, pressure: readonly string[]): Rejection | undefined {
-  if (pressure.length === 0 || isCritical(pod)) return undefined;
+function checkPressure(
+  pod: BoundPod,
+  pressure: readonly string[],
+  { staticPodsEvictable = false }: AdmissionPolicy,
+): Rejection | undefined {
+  const important = staticPodsEvictable && isStatic(pod)
+    ? (pod.spec.priority ?? 0) >= criticalPriority
+    : isCritical(pod);
+  if (pressure.length === 0 || important) return undefined;
   if (pressure.length === 1 && pressure[0] === "MemoryPressure") {
     const taint = { key: "node.kubernetes.io/memory-pressure", effect: "NoSchedule" };
     if (qosClass(pod) !== "BestEffort" || toleratesTaint(pod, taint)) return undefined;
@@ -93,7 +107,7 @@ export function admit({ pod, node, active, policy = {} }: AdmissionInput): Admis
     // An older pod of the same static name ends before this one starts.
     return !(isStatic(pod) && isStatic(other) && podFullName(other) === podFullName(pod));
   });
-  const early = checkPressure(pod, node.pressure ?? []) ??
+  const early = checkPressure(pod, node.pressure ?? [], policy) ??
     checkSysctls(pod, policy.allowedUnsafeSysctls ?? [], node.kernelVersion) ??
     checkPlatform(pod, node);
   if (early) return early;

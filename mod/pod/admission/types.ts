@@ -28,6 +28,8 @@ export interface NodeFacts {
 export interface AdmissionPolicy {
   /** Sysctls and patterns that end in `*`, allowed besides the safe ones. */
   readonly allowedUnsafeSysctls?: readonly string[];
+  /** Static pods below the critical priority are turned away under pressure like others (an option of this agent). */
+  readonly staticPodsEvictable?: boolean;
   /** True from the start of a graceful node shutdown. */
   readonly shuttingDown?: boolean;
 }

@@ -2,6 +2,14 @@ import type { BoundPod, PodStatus } from "../../kube/types.ts";
 import type { HeldContainer, ProbeView } from "../actions.ts";
 import type { ObservedPod } from "../observed.ts";
 
+/** An end as Failed that the agent itself brings about. */
+export interface ForcedEnd {
+  readonly reason: string;
+  readonly message: string;
+  /** Message of the DisruptionTarget condition, where the cause is one (section 14). */
+  readonly disruption?: string;
+}
+
 /** All that a pod's status is made from. */
 export interface StatusInput {
   readonly pod: BoundPod;
@@ -21,12 +29,7 @@ export interface StatusInput {
   /** True once nothing of the pod is to run any more, so that containers count as ended whatever their policy. */
   readonly terminating: boolean;
   /** Ends the pod as Failed with this reason: a passed deadline, eviction, preemption, node shutdown. */
-  readonly forced?: {
-    readonly reason: string;
-    readonly message: string;
-    /** Message of the DisruptionTarget condition, where the cause is one (section 14). */
-    readonly disruption?: string;
-  };
+  readonly forced?: ForcedEnd;
   /** The pod was refused by admission: nothing of it was ever made. The message is without `Pod was rejected: `. */
   readonly rejected?: { readonly reason: string; readonly message: string };
   /** As the runtime names itself, such as `containerd`; opens container ids. */
