@@ -85,18 +85,23 @@ class LogReader implements AsyncDisposable {
     await this.#renew();
     // The runtime says that the container has ended when it has read all output; writing the last of it to the log can
     // take it a moment longer on a busy machine, all the more when the log is rotated at that moment.
-    let at = ran || await this.#fresh() ? -1 : this.#at;
-    for (
-      let left = rotationLooks;
-      (at !== this.#at || await this.#renamed() && left > 0) && !this.#lines.done;
-      left--
-    ) {
-      at = this.#at;
-      if (await this.#changes.next(quietMs) === "aborted") throw abortedBy(signal);
+    if (ran || await this.#fresh()) await this.#awaitQuiet();
+    await this.#finish();
+  }
+
+  /** Reads on until nothing was added for a while. A change that is told may be one that was read already. */
+  async #awaitQuiet(): Promise<void> {
+    const { clock, signal } = this.#o;
+    for (let left = rotationLooks, until = clock.now() + quietMs; !this.#lines.done;) {
+      const [file, at] = [this.#file, this.#at];
+      if (await this.#changes.next(Math.max(until - clock.now(), 0)) === "aborted") throw abortedBy(signal);
       await this.#drain();
       await this.#renew();
+      const added = file !== this.#file || at !== this.#at;
+      if (!added && clock.now() < until) continue;
+      if (!added && (left-- <= 0 || !await this.#renamed())) return;
+      until = clock.now() + quietMs;
     }
-    await this.#finish();
   }
 
   /** The log's name is free: its file was rotated away, and the runtime has not opened the next one. */

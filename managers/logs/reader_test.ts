@@ -183,11 +183,22 @@ Deno.test("follow: new lines come as they are written, an unfinished one when it
   // On a busy machine the runtime writes the last of it a moment after it has said that the container ended.
   reading.append(line("late"));
   await reading.settle();
+  await reading.clock.advance(200);
+  // Told of, but nothing to read: the quiet has not ended.
+  await reading.host.chmod(path, 0o600);
+  reading.host.put(path, reading.host.text(path) ?? "");
+  await reading.settle();
+  await reading.clock.advance(99);
+  await reading.settle();
+  assert.equal(reading.ended, false);
+  reading.append(line("later"));
+  await reading.settle();
   await reading.clock.advance(299);
+  await reading.settle();
   assert.equal(reading.ended, false);
   await reading.clock.advance(1);
   await reading.done;
-  assert.equal(reading.text, "a\nb\nhalf\nlast\nlate\n");
+  assert.equal(reading.text, "a\nb\nhalf\nlast\nlate\nlater\n");
   assert.equal(reading.clock.pending, 0);
 });
 
