@@ -225,6 +225,12 @@ export class GroupTree {
     return [...pids].sort((a, b) => a - b);
   }
 
+  /** The file that kills a whole group when `1` is written to it; undefined on v1. Older kernels lack it. */
+  killFile(path: string): string | undefined {
+    const [directory] = this.version === 2 ? this.#directories(path) : [];
+    return directory === undefined || path === "/" ? undefined : `${directory}/cgroup.kill`;
+  }
+
   /** Removes the group and those below it, deepest first; waits a little for the kernel to let go of dying processes. */
   async remove(path: string): Promise<void> {
     await Promise.all(this.#directories(path).map((top) => this.#removeIn(top, path)));

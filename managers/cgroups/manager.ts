@@ -1,5 +1,5 @@
 import type { Clock } from "../../mod/base/clock.ts";
-import { abortedBy, asError, KubeletError, messageOf } from "../../mod/base/errors.ts";
+import { abortedBy, KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
@@ -14,10 +14,11 @@ import {
   qosShares,
 } from "../../mod/pod/resources.ts";
 import { GroupTree, type Hierarchies } from "./hierarchies.ts";
+import { killGroup } from "./kill_group.ts";
 import type { GroupLimits } from "./limits.ts";
 import { type Driver, type GroupName, groupPath, parseRoot, podPart, podUidOf, qosName } from "./names.ts";
 import { Slices } from "./systemd.ts";
-import type { CgroupManager, OrphanGroups } from "./types.ts";
+import type { CgroupManager, GroupKiller, OrphanGroups } from "./types.ts";
 
 /** A group that exists already and gets the limits of a reserve (kube-reserved, system-reserved). */
 export interface ReservedGroup {
@@ -63,9 +64,6 @@ export interface CgroupManagerOptions {
 }
 
 const classes: readonly QosClass[] = ["BestEffort", "Burstable", "Guaranteed"];
-/** Rounds of killing before a pod's group counts as stuck, and milliseconds between two. */
-const killRounds = 5;
-const killPause = 100;
 /** Tries to give a group its controllers, and milliseconds between two. */
 const makeTries = 20;
 const makePause = 50;
@@ -73,11 +71,11 @@ const makePause = 50;
 const unbounded = 2n ** 62n;
 
 /** Pods' control groups on cgroup v1 or v2, made directly or through systemd (runtime-contract.md section 6). */
-export function createCgroupManager(options: CgroupManagerOptions): CgroupManager & OrphanGroups {
+export function createCgroupManager(options: CgroupManagerOptions): CgroupManager & OrphanGroups & GroupKiller {
   return new Manager(options);
 }
 
-class Manager implements CgroupManager, OrphanGroups {
+class Manager implements CgroupManager, OrphanGroups, GroupKiller {
   readonly version: 1 | 2;
   readonly driver: Driver;
   readonly #options: CgroupManagerOptions;
@@ -220,7 +218,7 @@ class Manager implements CgroupManager, OrphanGroups {
     for (const qos of classes) {
       const path = this.#path([...qosName(this.#kubepods, qos), part]);
       if (!await this.#tree.anywhere(path)) continue;
-      await this.#killAll(path, podUid);
+      await killGroup({ ...this.#options, tree: this.#tree }, path, podUid);
       await this.#slices?.stop(path);
       await this.#tree.remove(path);
     }
@@ -233,31 +231,38 @@ class Manager implements CgroupManager, OrphanGroups {
     }
   }
 
-  async #killAll(path: string, podUid: string): Promise<void> {
-    const { host, clock, log } = this.#options;
-    let failures: Error[] = [];
-    for (let round = 0; round < killRounds; round++) {
-      const pids = await this.#tree.pids(path);
-      if (pids.length === 0) return;
-      failures = [];
-      for (const pid of pids) {
-        try {
-          host.kill(pid, "SIGKILL");
-        } catch (thrown) {
-          failures.push(asError(thrown));
-        }
-      }
-      log.detail(3, "killed what was left in a pod's cgroup", { podUid, cgroup: path, pids, round });
-      await clock.sleep(killPause);
+  /** The pod's groups that are there, whatever QoS they are under; with a container's id, those of that container. */
+  async #groupsOf(podUid: string, containerId?: string): Promise<string[]> {
+    const found: string[] = [];
+    for (const qos of classes) {
+      const path = this.#path([...qosName(this.#kubepods, qos), podPart(podUid)]);
+      if (!await this.#tree.anywhere(path)) continue;
+      if (containerId === undefined) found.push(path);
+      else found.push(...await this.#containerGroups(path, containerId));
     }
-    const left = await this.#tree.pids(path);
-    if (left.length === 0) return;
-    throw new KubeletError(
-      "Cgroup",
-      `cgroup ${path}: processes ${left.slice(0, 10).join(", ")} survived ${killRounds} rounds of SIGKILL ` +
-        `(they wait in the kernel, most often for a disk or a network file system)`,
-      { cause: failures[0] },
-    );
+    return found;
+  }
+
+  /** Groups directly in the pod's that a runtime has named by the container: `<id>`, `<prefix>-<id>.scope`. */
+  async #containerGroups(pod: string, containerId: string): Promise<string[]> {
+    if (!/^[A-Za-z0-9_.]{8,200}$/.test(containerId)) return [];
+    const names = await this.#tree.children(pod);
+    return names.filter((name) => name.replace(/\.scope$/, "").split(/[-:]/).at(-1) === containerId)
+      .map((name) => `${pod}/${name}`);
+  }
+
+  async processesOf(podUid: string, containerId?: string): Promise<number[] | undefined> {
+    const groups = await this.#groupsOf(podUid, containerId);
+    if (groups.length === 0) return undefined;
+    return (await Promise.all(groups.map((group) => this.#tree.pids(group)))).flat();
+  }
+
+  async killProcesses(podUid: string, containerId?: string): Promise<number[]> {
+    const killed: number[] = [];
+    for (const group of await this.#groupsOf(podUid, containerId)) {
+      killed.push(...await killGroup({ ...this.#options, tree: this.#tree }, group, podUid));
+    }
+    return killed;
   }
 
   async podsWithGroups(signal?: AbortSignal): Promise<string[]> {

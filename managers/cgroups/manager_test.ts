@@ -249,3 +249,50 @@ Deno.test("reserved groups must exist; compressible-only touches only CPU", asyn
   await second.manager.setUpNode();
   assert.equal(read(host, "memory/kube/memory.limit_in_bytes"), "5");
 });
+
+Deno.test("killProcesses ends one container's processes, or all of the pod's, and no one else's", async () => {
+  const host = new FakeHost();
+  fakeCgroupV1(host);
+  processesDie(host);
+  const { manager: m, clock } = await manager(host);
+  await m.ensurePod(bestEffort);
+  await m.ensurePod(burstable);
+  const [one, two] = ["aaaaaaaa01", "aaaaaaaa02"];
+  const put = async (group: string, pids: number[]) => {
+    for (const controller of ["cpu", "memory"]) {
+      await host.mkdir(`${root}/${controller}/${group}`);
+      for (const pid of pids) await host.writeControl(`${root}/${controller}/${group}/cgroup.procs`, String(pid));
+    }
+  };
+  await put(`kubepods/besteffort/pode-1/${one}`, [11, 12]);
+  await put(`kubepods/besteffort/pode-1/${one}/inner`, [13]);
+  await put(`kubepods/besteffort/pode-1/cri-containerd-${two}.scope`, [21]);
+  await put(`kubepods/burstable/podb-1/${one}`, [31]);
+  assert.deepEqual(await m.processesOf("e-1", one), [11, 12, 13]);
+  assert.deepEqual(await m.processesOf("e-1", two), [21]);
+  assert.equal(await m.processesOf("e-1", "aaaaaaaa"), undefined);
+  assert.equal(await m.processesOf("e-1", "../podb-1/aaaaaaaa01"), undefined);
+  assert.equal(await m.processesOf("nobody"), undefined);
+  assert.deepEqual(await through(clock, m.killProcesses("e-1", one)), [11, 12, 13]);
+  assert.deepEqual(host.kills.map((k) => k.pid).sort(), [11, 12, 13]);
+  assert.deepEqual(await through(clock, m.killProcesses("e-1")), [21]);
+  assert.deepEqual(await m.processesOf("b-1"), [31]);
+});
+
+Deno.test("v2: a kernel that can kill a whole group does it, an older one is told each process", async () => {
+  for (const whole of [true, false]) {
+    const host = new FakeHost();
+    fakeCgroupV2(host);
+    const { manager: m, clock } = await manager(host);
+    await m.ensurePod(bestEffort);
+    const group = `${root}/kubepods/besteffort/pode-1`;
+    host.put(`${group}/cgroup.procs`, "11\n12\n");
+    if (whole) host.put(`${group}/cgroup.kill`, "");
+    else processesDie(host);
+    const killing = m.killProcesses("e-1");
+    await turn();
+    assert.deepEqual([host.text(`${group}/cgroup.kill`)?.trim(), host.kills.length], whole ? ["1", 0] : [undefined, 2]);
+    host.put(`${group}/cgroup.procs`, "");
+    assert.deepEqual(await through(clock, killing), [11, 12]);
+  }
+});

@@ -25,3 +25,14 @@ export interface OrphanGroups {
   /** Gives the pod's groups the least CPU; no group is no error. */
   minimiseCpu(podUid: string): Promise<void>;
 }
+
+/** The last means to end what a runtime does not: only groups that are the pod's own, or its container's, are touched. */
+export interface GroupKiller {
+  /** Processes in the pod's groups, or in one container's; undefined when there is no such group. */
+  processesOf(podUid: string, containerId?: string): Promise<number[] | undefined>;
+  /**
+   * Kills them and all that they begin meanwhile; returns those that were there.
+   * @throws KubeletError Cgroup when some survive SIGKILL
+   */
+  killProcesses(podUid: string, containerId?: string): Promise<number[]>;
+}

@@ -9,6 +9,7 @@ import { Scope } from "../../mod/base/scope.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { containerPath, podContainers, podRef } from "../../mod/kube/pod.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
+import { imageBackOffKey } from "../../mod/pod/hash.ts";
 import { callText, pullError } from "./pull_error.ts";
 import { Puller } from "./puller.ts";
 import { type ImageReference, parseReference } from "./reference.ts";
@@ -86,8 +87,6 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
     limit: options.serialize ? 1 : parallel,
   });
 
-  const keyOf = (podUid: string, image: string) => `${podUid}_${image}`;
-
   function emit(request: Request, type: "Normal" | "Warning", reason: string, message: string): void {
     const fieldPath = placeOf(request);
     events.pod({ pod: request.pod, type, reason, message, ...(fieldPath === undefined ? {} : { fieldPath }) });
@@ -138,7 +137,7 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
     const { pod, signal, sandboxConfig } = request;
     const image = request.container.image ?? "";
     const shown = JSON.stringify(image);
-    const key = keyOf(pod.metadata.uid, image);
+    const key = imageBackOffKey(pod.metadata.uid, image);
     const auths = await credentials(request, image);
     if (backoff.remaining(key) > 0) {
       const held = `Back-off pulling image ${shown}`;
@@ -200,7 +199,7 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
       emit(request, "Warning", "ErrImageNeverPull", message);
       throw new ImageError("ErrImageNeverPull", message);
     },
-    heldMs: (podUid, image) => backoff.remaining(keyOf(podUid, image)),
+    heldMs: (podUid, image) => backoff.remaining(imageBackOffKey(podUid, image)),
     [Symbol.asyncDispose]: () => scope.close(),
   };
 }

@@ -1,17 +1,23 @@
-import { isNotFound, type RuntimeService } from "../../cri/api.ts";
+import type { RuntimeService } from "../../cri/api.ts";
 import type { Clock } from "../../mod/base/clock.ts";
 import { messageOf } from "../../mod/base/errors.ts";
+import type { Because, Journal } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { containerPath, podContainers, podRef } from "../../mod/kube/pod.ts";
 import type { BoundPod, LifecycleHandler } from "../../mod/kube/types.ts";
 import type { Why } from "../../mod/pod/actions.ts";
+import { type ContainerKill, killPlan, minimumGraceSeconds, stopSeconds } from "../../mod/pod/kill.ts";
+import type { GroupKiller } from "../cgroups/types.ts";
 import type { HookRunner } from "../lifecycle/types.ts";
-import { type ContainerKill, killPlan, stopSeconds } from "../../mod/pod/kill.ts";
+import { NotStopped, stopBoundMs, StopSteps } from "./stop_steps.ts";
 
 export interface KillerOptions {
   runtime: Pick<RuntimeService, "stopContainer">;
   hooks: HookRunner;
+  /** Kills what the runtime does not end. */
+  groups: GroupKiller;
+  journal: Journal;
   clock: Clock;
   events: EventSink;
   log: Logger;
@@ -31,12 +37,33 @@ export interface KillRequest {
   readonly signal: AbortSignal;
 }
 
-/** Stops containers in the contract's order: hooks first, regular ones together, sidecars after what they serve. */
+/** What is known of a container that is being ended, over all tries. */
+interface Ending {
+  /** Wall time at which its grace is over: the earliest that any try has given. */
+  until: number;
+  /** preStop has had its time: a further try goes on after it. */
+  hooked: boolean;
+  /** A try has come to the steps that give no grace. */
+  forced: boolean;
+  /** Wall time at which the last try ended; Infinity while one is under way. */
+  tried: number;
+}
+
+/** What is tried again comes sooner than this after the last try; later it is another end, with all its grace. */
+const lapseMs = 60_000;
+
+/**
+ * Stops containers in the contract's order: hooks first, regular ones together, sidecars after what they serve. A
+ * further try for a container goes on where the last one came to: its grace does not begin anew.
+ */
 export class Killer {
   readonly #o: KillerOptions;
+  readonly #steps: StopSteps;
+  readonly #endings = new Map<string, Ending>();
 
   constructor(options: KillerOptions) {
     this.#o = options;
+    this.#steps = new StopSteps(options);
   }
 
   /** Resolves when every container has stopped; rejects with the first failure after all have been tried. */
@@ -56,7 +83,10 @@ export class Killer {
         stopped.get(one.id)?.resolve();
       }
     }));
-    for (const result of results) if (result.status === "rejected") throw result.reason;
+    const failures: unknown[] = results.flatMap((r) => r.status === "rejected" ? [r.reason] : []);
+    // One that may still end within its grace comes before one for which everything has been tried.
+    const [first = failures[0]] = failures.filter((failure) => !(failure instanceof NotStopped));
+    if (failures.length > 0) throw first;
   }
 
   async #stop(
@@ -65,7 +95,7 @@ export class Killer {
     stopped: ReadonlyMap<string, { promise: Promise<void> }>,
   ): Promise<void> {
     const { pod, why, signal } = request;
-    const { clock, runtime, events } = this.#o;
+    const { clock, events } = this.#o;
     const container = podContainers(pod).find((c) => c.spec.name === one.name);
     events.pod({
       pod,
@@ -74,22 +104,59 @@ export class Killer {
       message: request.eventText ?? `Stopping container ${one.name}`,
       ...(container ? { fieldPath: containerPath(container) } : {}),
     });
+    const ending = this.#ending(one, clock.now());
+    using _tried = { [Symbol.dispose]: () => void (ending.tried = clock.now()) };
+    const left = () => ending.until - clock.now();
+    // Whole seconds, as the grace is: what hooks and waits took is taken off below.
+    const grace = Math.max(0, Math.ceil(left() / 1000));
     const began = clock.now();
-    if (one.preStop) await this.#preStop(request, one, one.preStop);
+    if (one.preStop && !ending.hooked && grace > 0) {
+      await this.#preStop(request, { ...one, graceSeconds: grace }, one.preStop);
+      ending.hooked = true;
+    }
     const hookMs = clock.now() - began;
-    const left = one.graceSeconds * 1000 - hookMs;
-    if (one.waitFor.length > 0 && left > 0) {
-      using timer = new Timer(clock, left);
+    if (one.waitFor.length > 0 && left() > 0) {
+      using timer = new Timer(clock, left());
       await Promise.race([timer.done, Promise.all(one.waitFor.map((id) => stopped.get(id)?.promise))]);
     }
     const waitedMs = clock.now() - began - hookMs;
-    const because = { pod: podRef(pod), container: one.name, reason: why.reason, message: why.message };
-    try {
-      await runtime.stopContainer(one.id, stopSeconds(one.graceSeconds, hookMs, waitedMs), { because, signal });
-    } catch (thrown) {
-      // A container that is gone has stopped.
-      if (!isNotFound(thrown)) throw thrown;
+    const because: Because = { pod: podRef(pod), container: one.name, reason: why.reason, message: why.message };
+    const seconds = stopSeconds(grace, hookMs, waitedMs);
+    await this.#steps.stop({
+      podUid: pod.metadata.uid,
+      id: one.id,
+      name: one.name,
+      seconds,
+      forceAt: ending.until + minimumGraceSeconds * 1000 + stopBoundMs,
+      forced: ending.forced,
+      because,
+      signal,
+    }, () => ending.forced = true);
+    // Kept while it was forced: the runtime may go on to claim that it runs.
+    if (!ending.forced) this.#endings.delete(one.id);
+  }
+
+  #ending({ id, graceSeconds }: ContainerKill, now: number): Ending {
+    for (const [other, { tried }] of this.#endings) if (now - tried > lapseMs) this.#endings.delete(other);
+    const until = now + graceSeconds * 1000;
+    const known = this.#endings.get(id);
+    if (!known) {
+      const ending = { until, hooked: false, forced: false, tried: Infinity };
+      this.#endings.set(id, ending);
+      return ending;
     }
+    known.until = Math.min(known.until, until);
+    known.tried = Infinity;
+    return known;
+  }
+
+  /** Kills whatever is left in the groups of a pod of which every container has been stopped. */
+  async killLeftovers(pod: BoundPod, why: Why): Promise<void> {
+    const { groups, journal } = this.#o;
+    const { uid } = pod.metadata;
+    const there = await groups.processesOf(uid);
+    if (there === undefined || there.length === 0) return;
+    await journal.act("CgroupKill", { pod: podRef(pod), ...why }, uid, () => groups.killProcesses(uid));
   }
 
   /** Runs preStop for at most the grace period; a hook that fails is told and does not stop the kill. */

@@ -2,6 +2,7 @@ import assert from "@assert";
 import { grpcCode, RuntimeError } from "../../cri/api.ts";
 import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
 import { KubeletError } from "../../mod/base/errors.ts";
+import { Journal } from "../../mod/base/journal.ts";
 import { silent } from "../../mod/base/log.ts";
 import { RecordingEvents } from "../../mod/kube/events.ts";
 import type { BoundPod, Container } from "../../mod/kube/types.ts";
@@ -26,6 +27,8 @@ function setUp(options: { hook?: (signal: AbortSignal) => Promise<void>; stopMs?
     clock,
     events,
     log: silent,
+    journal: new Journal({ clock }),
+    groups: { processesOf: () => Promise.resolve([]), killProcesses: () => Promise.resolve([]) },
     runtime: {
       async stopContainer(id, grace) {
         did.push(`stop ${id} ${grace}s at ${clock.now()}`);

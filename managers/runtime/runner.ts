@@ -9,9 +9,12 @@ import { isSidecar, podContainers, podRef } from "../../mod/kube/pod.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
 import type { PodActions, Why } from "../../mod/pod/actions.ts";
 import type { ObservedPod } from "../../mod/pod/observed.ts";
+import type { Clock } from "../../mod/base/clock.ts";
 import type { Killer } from "./kill.ts";
 import { type Starter, startFailure } from "./start.ts";
+import { NotStopped } from "./stop_steps.ts";
 import type { PodBuilder, PodSituation } from "./types.ts";
+import { within } from "./within.ts";
 
 export interface RunnerOptions {
   runtime: Pick<
@@ -24,6 +27,9 @@ export interface RunnerOptions {
     options: { because: Because; keepLogs?: boolean; signal: AbortSignal },
   ) => Promise<void>;
   builder: PodBuilder;
+  clock: Clock;
+  /** The longest that the runtime may take to stop a sandbox, its network included; milliseconds. */
+  sandboxStopMs: number;
   killer: Killer;
   starter: Starter;
   /** Restart back-off; stepped when a container is started after an exit. */
@@ -75,7 +81,10 @@ export class PodRunner {
     return await this.#start(pod, observed, actions, { ...context, ...sandbox });
   }
 
-  /** Stops every container and every sandbox of the pod. Rejects when one of them could not be stopped. */
+  /**
+   * Stops every container and every sandbox of the pod. Rejects when one of them could not be stopped, at the latest when
+   * the grace, 30 s for each further step and 2 min for the sandboxes have passed.
+   */
   async killPod(pod: BoundPod, observed: ObservedPod, options: {
     why: Why;
     graceSeconds?: number;
@@ -84,24 +93,45 @@ export class PodRunner {
   }): Promise<void> {
     const { why, podIP, signal, graceSeconds } = options;
     const containers = observed.containers.filter((c) => c.state === "running" || c.state === "unknown");
+    let stuck: NotStopped | undefined;
     if (containers.length > 0) {
-      await this.#o.killer.kill({
-        pod,
-        containers,
-        why,
-        podIP,
-        signal,
-        ...(graceSeconds === undefined ? {} : { graceSeconds }),
-      });
-    }
-    const because = { pod: podRef(pod), ...why };
-    await allOf(observed.sandboxes.map(async (sandbox) => {
       try {
-        await this.#o.runtime.stopPodSandbox(sandbox.id, { because, signal });
+        await this.#o.killer.kill({
+          pod,
+          containers,
+          why,
+          podIP,
+          signal,
+          ...(graceSeconds === undefined ? {} : { graceSeconds }),
+        });
       } catch (thrown) {
-        if (!isNotFound(thrown)) throw thrown;
+        // Every container has had its grace and more: stopping the sandbox, which ends what is in it, may still help.
+        if (!(thrown instanceof NotStopped) || signal.aborted) throw thrown;
+        stuck = thrown;
       }
-    }));
+    }
+    await allOf(observed.sandboxes.map((sandbox) => this.#stopSandbox(pod, sandbox.id, why, signal)));
+    if (stuck) throw stuck;
+  }
+
+  async #stopSandbox(pod: BoundPod, id: string, why: Why, signal: AbortSignal): Promise<void> {
+    const { runtime, clock, killer, sandboxStopMs } = this.#o;
+    const because = { pod: podRef(pod), ...why };
+    const began = clock.now();
+    try {
+      await within(
+        { clock, ms: sandboxStopMs, signal, what: `StopPodSandbox ${id}` },
+        (limited) => runtime.stopPodSandbox(id, { because, signal: limited, timeoutMs: sandboxStopMs }),
+      );
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      if (isNotFound(thrown)) return;
+      if (clock.now() - began >= sandboxStopMs) {
+        const late = `${why.message}; StopPodSandbox did not end within ${sandboxStopMs / 1000} s`;
+        await killer.killLeftovers(pod, { ...why, message: `${late}, so what is left in the pod's group is killed` });
+      }
+      throw thrown;
+    }
   }
 
   /** Removes every container and sandbox of a stopped pod from the runtime; logs and their links are the caller's. */

@@ -4,6 +4,7 @@ import type { Fault } from "../../cri/fake/program.ts";
 import { FakeRuntime } from "../../cri/fake/runtime.ts";
 import { Backoff } from "../../mod/base/backoff.ts";
 import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
+import { Journal } from "../../mod/base/journal.ts";
 import { silent } from "../../mod/base/log.ts";
 import { seeded } from "../../mod/base/random.ts";
 import { Scope } from "../../mod/base/scope.ts";
@@ -12,6 +13,7 @@ import { podContainers } from "../../mod/kube/pod.ts";
 import type { BoundPod, Container, PodStatus } from "../../mod/kube/types.ts";
 import type { PodActions, StartContainer } from "../../mod/pod/actions.ts";
 import { type ObservedContainer, type ObservedPod, unobserved } from "../../mod/pod/observed.ts";
+import type { GroupKiller } from "../cgroups/types.ts";
 import type { ImageManager } from "../images/types.ts";
 import { ExitWatch } from "./exit_watch.ts";
 import type { HookRunner } from "../lifecycle/types.ts";
@@ -44,6 +46,8 @@ function setUp(
     imageError?: (name: string) => Error | undefined;
     hookFails?: boolean;
     hook?: (id: string, signal: AbortSignal) => Promise<void>;
+    /** Processes in the pod's group. */
+    leftovers?: number[];
   } = {},
 ) {
   const clock = new FakeClock();
@@ -90,7 +94,12 @@ function setUp(
     },
   };
   const exits = new ExitWatch();
-  const killer = new Killer({ runtime, hooks, clock, events, log: silent });
+  const journal = new Journal({ clock });
+  const groups: GroupKiller = {
+    processesOf: () => Promise.resolve(options.leftovers ?? []),
+    killProcesses: () => Promise.resolve(options.leftovers ?? []),
+  };
+  const killer = new Killer({ runtime, hooks, groups, journal, clock, events, log: silent });
   const backoff = new Backoff({ clock, initial: 10_000, max: 300_000 });
   const starter = new Starter({
     exits,
@@ -117,6 +126,8 @@ function setUp(
   const runner = new PodRunner({
     runtime,
     builder,
+    clock,
+    sandboxStopMs: 50_000,
     killer,
     starter,
     backoff,
@@ -156,6 +167,13 @@ function setUp(
     apply,
     calls,
     scope,
+    journal,
+    killPod: async (observed: ObservedPod) => {
+      const killing = runner.killPod(pod, observed, { why, podIP: undefined, signal: new AbortController().signal })
+        .then(() => undefined, (error: Error) => error);
+      await clock.advance(300_000);
+      return await killing;
+    },
     fail: (f: typeof fault) => fault = f,
     /** When the last pass ended. */
     settled,
@@ -414,4 +432,29 @@ Deno.test("a postStart hook that never ends is called off when its container end
   t.exits.observe(picture("exited"));
   const { result } = await applying;
   assert.match(result?.failures.get("a")?.message ?? "", /the container ended before it/);
+});
+
+Deno.test("a sandbox whose stop hangs has its pod's leftovers killed, and its stop fails", async () => {
+  const t = setUp({ leftovers: [7] });
+  t.fail((call) => call === "StopPodSandbox" ? { hang: true } : undefined);
+  const sandbox = {
+    id: "s",
+    attempt: 0,
+    ready: true,
+    createdAt: 0,
+    ips: [],
+    hostNetwork: false,
+    hasNetwork: true,
+    handler: "",
+  };
+  const error = await t.killPod({ ...unobserved(makePod(), 0), sandboxes: [sandbox] });
+  assert.match(error?.message ?? "", /StopPodSandbox s: no answer within 50000 ms/);
+  assert.deepEqual(t.journal.records("1").map((r) => [r.action, r.target, r.reason, r.message]), [
+    [
+      "CgroupKill",
+      "1",
+      "Test",
+      "test; StopPodSandbox did not end within 50 s, so what is left in the pod's group is killed",
+    ],
+  ]);
 });

@@ -4,16 +4,12 @@ import { lanedRuntime } from "../../cri/laned.ts";
 import { createContainerGC } from "../../managers/gc/collector.ts";
 import type { ImageGC } from "../../managers/gc/image_gc.ts";
 import { createImageManager } from "../../managers/images/manager.ts";
-import { createHookRunner } from "../../managers/lifecycle/hooks.ts";
 import { LogFiles } from "../../managers/logs/log_files.ts";
 import type { LogRotation } from "../../managers/logs/rotation.ts";
 import { terminationMessage } from "../../managers/logs/termination.ts";
 import { createProbeManager } from "../../managers/probes/manager.ts";
 import { BackoffStore } from "../../managers/runtime/backoff_store.ts";
 import { ExitWatch } from "../../managers/runtime/exit_watch.ts";
-import { Killer } from "../../managers/runtime/kill.ts";
-import { PodRunner } from "../../managers/runtime/runner.ts";
-import { Starter } from "../../managers/runtime/start.ts";
 import { StatusManager } from "../../managers/status/status_manager.ts";
 import { StatusStore } from "../../managers/status/status_store.ts";
 import { Backoff } from "../base/backoff.ts";
@@ -38,6 +34,7 @@ import { loopHealth } from "./agent_health.ts";
 import { statusOf, statusOfRejected } from "./agent_status.ts";
 import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
+import { makePodRunner } from "./agent_runner.ts";
 import { makeImageGC, makeLogRotation } from "./agent_upkeep.ts";
 import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
 
@@ -97,7 +94,7 @@ class ComposedAgent implements ServedAgent {
       onRemove: (uid) => this.#store.remove(uid),
     });
     this.#sources = makeSources(options);
-    this.#cgroups = makeCgroups(options);
+    const cgroups = this.#cgroups = makeCgroups(options);
     const volumes = makeVolumes(options, scope);
     const logs = new LogFiles({
       host,
@@ -129,8 +126,6 @@ class ComposedAgent implements ServedAgent {
       burst: config.registryBurst,
     });
     const exits = new ExitWatch();
-    const hooks = createHookRunner({ runtime, http: options.dial.http, clock, log, events });
-    const killer = new Killer({ runtime, hooks, clock, events, log });
     const builder = makeBuilder(options, this.#cgroups, volumes, () => this.#runtimeState.handlers);
     const backoff = new Backoff({
       clock,
@@ -139,29 +134,17 @@ class ComposedAgent implements ServedAgent {
       resetAfter: restartResetMs,
     });
     this.#backoffStore = new BackoffStore({ backoff, host, path: `${rootDir}/restart_backoff.json`, log, scope });
-    const starter = new Starter({
-      exits,
+    const runner = makePodRunner(options, {
       runtime,
       images: imageManager,
       builder,
-      hooks,
-      killer,
+      groups: cgroups,
+      exits,
       logs,
-      clock,
-      events,
-      log,
       scope,
-    });
-    const runner = new PodRunner({
-      runtime,
-      removeContainer: (id, removal) => gc.removeContainer(id, removal),
-      builder,
-      killer,
-      starter,
       backoff,
+      removeContainer: (id, removal) => gc.removeContainer(id, removal),
       onBackoff: () => this.#backoffStore.save(),
-      events,
-      log,
       onSandbox: (pod, ips) => syncer.noteSandbox(pod, ips),
     });
     const gc = createContainerGC({

@@ -39,6 +39,6 @@ export function backOffKey(pod: BoundPod, container: Container): string {
 }
 
 /** The key of an image's pull back-off: per pod, and per image as the spec writes it (section 1). */
-export function imageBackOffKey(pod: BoundPod, image: string): string {
-  return `${pod.metadata.uid}_${image}`;
+export function imageBackOffKey(podUid: string, image: string): string {
+  return `${podUid}_${image}`;
 }

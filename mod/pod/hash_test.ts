@@ -35,5 +35,5 @@ Deno.test("the back-off key changes with image and resources, not with their ord
 });
 
 Deno.test("the image back-off key names the pod and the image as written", () => {
-  assert.equal(imageBackOffKey(pod, "busybox:1"), "u1_busybox:1");
+  assert.equal(imageBackOffKey("u1", "busybox:1"), "u1_busybox:1");
 });

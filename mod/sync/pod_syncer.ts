@@ -2,13 +2,14 @@ import type { ProbeTarget } from "../../managers/probes/types.ts";
 import type { PodSituation } from "../../managers/runtime/types.ts";
 import type { MountedVolume } from "../pod/mounted_volume.ts";
 import { allOf } from "../base/all_of.ts";
-import { messageOf } from "../base/errors.ts";
+import { KubeletError, messageOf } from "../base/errors.ts";
 import { containerPath, podContainers, podFullName } from "../kube/pod.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { PodActions } from "../pod/actions.ts";
 import { podText } from "../pod/decide/backoff.ts";
 import { decide, isLive } from "../pod/decide/decide.ts";
 import { newest, type ObservedPod, unobserved } from "../pod/observed.ts";
+import type { ForcedEnd } from "../pod/status/input.ts";
 import { isTerminal } from "../pod/status/phase.ts";
 import type { PodSyncerOptions } from "./pod_syncer_types.ts";
 import type { PodSyncer, SyncOutcome, TerminateContext } from "./pod_worker.ts";
@@ -206,16 +207,22 @@ export class AgentPodSyncer implements PodSyncer {
     const known = this.#of(uid).stale ? undefined : pleg.get(uid);
     let observed = known ?? await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
     this.#publish(pod, observed, { terminating: true, failed });
-    await this.#o.runner.killPod(pod, observed, {
-      why,
-      podIP: this.#podIPs(pod, observed)[0],
-      signal,
-      graceSeconds,
-    });
-    observed = await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
-    const running = observed.containers.filter(isLive);
-    if (running.length > 0) {
-      throw new Error(`containers still run after they were stopped: ${running.map((c) => c.name).join(", ")}`);
+    try {
+      await this.#o.runner.killPod(pod, observed, {
+        why,
+        podIP: this.#podIPs(pod, observed)[0],
+        signal,
+        graceSeconds,
+      });
+      observed = await pleg.refresh(uid, signal) ?? unobserved(pod, clock.now());
+      const running = observed.containers.filter(isLive);
+      if (running.length > 0) {
+        const names = running.map((c) => c.name).join(", ");
+        throw new KubeletError("Runtime", `containers that were stopped still run by the runtime's word: ${names}`);
+      }
+    } catch (thrown) {
+      if (!signal.aborted) this.#failedKill(pod, thrown);
+      throw thrown;
     }
     probes.removePod(uid);
     this.#publish(pod, observed, { terminating: true, stopped: true, failed });
@@ -268,7 +275,7 @@ export class AgentPodSyncer implements PodSyncer {
     actions?: PodActions;
     terminating?: boolean;
     stopped?: boolean;
-    failed?: { reason: string; message: string } | undefined;
+    failed?: ForcedEnd | undefined;
   }): PodStatus {
     const uid = pod.metadata.uid;
     const previous = this.#o.statuses.get(uid);
@@ -348,6 +355,15 @@ export class AgentPodSyncer implements PodSyncer {
       this.#o.log.warn(notTold, { podUid: uid, error: messageOf(thrown) });
       return undefined;
     }
+  }
+
+  /** Tells that the pod could not be ended this time; what goes on being wrong is told once. */
+  #failedKill(pod: BoundPod, thrown: unknown): void {
+    const memory = this.#of(pod.metadata.uid);
+    const message = `error killing pod: ${messageOf(thrown)}`;
+    if (memory.lastError === message) return;
+    memory.lastError = message;
+    this.#o.events.pod({ pod, type: "Warning", reason: "FailedKillPod", message });
   }
 
   #failedSync(pod: BoundPod, thrown: unknown): string {

@@ -4,6 +4,8 @@ import type { Logger } from "../base/log.ts";
 import { jitter, type Random } from "../base/random.ts";
 import type { BoundPod } from "../kube/types.ts";
 import type { Why } from "../pod/actions.ts";
+import type { ForcedEnd } from "../pod/status/input.ts";
+import { workerGrace } from "../pod/kill.ts";
 
 /** Where a pod's worker is (runtime-contract.md section 10). `gone` means that nothing of the pod is left. */
 export type WorkerState = "syncing" | "terminating" | "terminated" | "finished" | "purging" | "gone";
@@ -14,7 +16,7 @@ export interface KillOptions {
   /** Seconds that replace the pod's own grace period (eviction, orphans, forced deletion). */
   readonly graceSeconds?: number;
   /** The pod is forced into Failed with this reason. */
-  readonly failed?: { readonly reason: string; readonly message: string };
+  readonly failed?: ForcedEnd;
 }
 
 /** What a pass over a pod leaves behind. */
@@ -22,7 +24,7 @@ export interface SyncOutcome {
   /** The pod has ended by itself (or its deadline has passed): go on to terminating. */
   readonly terminal?: Why;
   /** Forces Failed with this reason when terminal (active deadline). */
-  readonly failed?: { readonly reason: string; readonly message: string };
+  readonly failed?: ForcedEnd;
   /** Milliseconds after which to look again although nothing happened; default the resync period. */
   readonly againInMs?: number;
   /** Something could not be done; it has been told. Try again after the error back-off, or after againInMs. */
@@ -45,7 +47,7 @@ export interface TerminateContext {
   /** Grace period in seconds: the smallest asked for so far, at least 1. */
   readonly graceSeconds: number;
   readonly why: Why;
-  readonly failed: { readonly reason: string; readonly message: string } | undefined;
+  readonly failed: ForcedEnd | undefined;
   /** Wall time at which termination began. */
   readonly since: number;
 }
@@ -74,7 +76,7 @@ export class PodWorker {
   #state: WorkerState = "syncing";
   #removed = false;
   #kill: { why: Why; graceSeconds: number; since: number } | undefined;
-  #failed: { reason: string; message: string } | undefined;
+  #failed: ForcedEnd | undefined;
   #failures = 0;
   #due = true;
   #wake: (() => void) | undefined;
@@ -129,11 +131,14 @@ export class PodWorker {
 
   /** Ends the pod. A later call with a shorter grace shortens a termination that is under way. */
   kill(options: KillOptions): void {
-    const own = this.#pod.spec.terminationGracePeriodSeconds ?? 30;
-    const graceSeconds = Math.max(1, options.graceSeconds ?? own);
     const before = this.#kill;
+    const { seconds: graceSeconds, shortened } = workerGrace({
+      pod: this.#pod,
+      ...(before ? { current: before.graceSeconds } : {}),
+      ...(options.graceSeconds === undefined ? {} : { override: options.graceSeconds }),
+    });
     this.#failed ??= options.failed;
-    if (before && before.graceSeconds <= graceSeconds) return;
+    if (before && !shortened) return;
     this.#kill = {
       why: before?.why ?? options.why,
       graceSeconds,

@@ -180,7 +180,8 @@ export class Invariants {
     if (record.reason === "" || record.message === "") {
       this.#world.fail("journal", `${record.action} of ${record.target} has no reason`);
     }
-    if (!/^[A-Z][a-z]+[A-Z]/.test(record.action)) return;
+    // A kill through a control group is no call of the runtime's.
+    if (record.action === "CgroupKill" || !/^[A-Z][a-z]+[A-Z]/.test(record.action)) return;
     const key = `${life} ${record.action} ${record.target} ${record.at}`;
     this.#records.set(key, (this.#records.get(key) ?? 0) + 1);
   }

@@ -5,7 +5,7 @@ import { type PodActions } from "../actions.ts";
 import { isQuiet, World } from "../testdata/model.ts";
 import { decide, isLive } from "./decide.ts";
 import { matchingRule, restartsAfterExit } from "./restart.ts";
-import { needsSandboxMessage } from "./sandbox.ts";
+import { sandboxVerdict } from "./sandbox.ts";
 
 const policy = fc.constantFrom("Always", "OnFailure", "Never");
 const rules = fc.array(
@@ -235,10 +235,14 @@ Deno.test("why a sandbox is needed can be told in words", () => {
     spec: { containers: [{ name: "c" }] },
   };
   const world = new World(pod);
-  assert.equal(needsSandboxMessage(pod, world.observed()), "the pod has no sandbox yet");
+  const message = () => {
+    const verdict = sandboxVerdict(pod, world.observed());
+    return verdict.needed ? verdict.why.message : undefined;
+  };
+  assert.equal(message(), "the pod has no sandbox yet");
   world.createSandbox(0);
-  assert.equal(needsSandboxMessage(pod, world.observed()), undefined);
+  assert.equal(message(), undefined);
   const [sandbox] = world.sandboxes;
   if (sandbox) sandbox.ready = false;
-  assert.equal(needsSandboxMessage(pod, world.observed()), "sandbox s0 is not ready");
+  assert.equal(message(), "sandbox s0 is not ready");
 });

@@ -41,9 +41,3 @@ export function sandboxVerdict(pod: BoundPod, observed: ObservedPod): SandboxVer
   }
   return { needed: false, sandboxId: current.id };
 }
-
-/** Why the pod needs a new sandbox, in words, or undefined when it has a good one. */
-export function needsSandboxMessage(pod: BoundPod, observed: ObservedPod): string | undefined {
-  const verdict = sandboxVerdict(pod, observed);
-  return verdict.needed ? verdict.why.message : undefined;
-}

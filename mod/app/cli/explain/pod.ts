@@ -183,14 +183,24 @@ function leaving(records: readonly JournalRecord[], now: number): Finding[] {
   const end = ending(records);
   // What was started after that is another life of a pod with this UID.
   if (!end || records.some((r) => r.at > end.at && r.action === "StartContainer")) return [];
+  const started = records.findLastIndex((r) => r.action === "StartContainer");
+  const steps = records.slice(started + 1).filter((r) => r.reason === end.reason);
   const problem = end.error === undefined ? "" : `; the last step failed: ${line(end.error)}`;
+  const since = ago(steps[0]?.at ?? end.at, now);
   return [{
-    cause: `the pod is being ended since ${ago(end.at, now)}: ${podEnds[end.reason]}${problem}`,
+    cause: `the pod is being ended since ${since}: ${podEnds[end.reason]}${forced(steps)}${problem}`,
     remedy: problem === ""
       ? ""
       : "The agent tries again by itself; when that goes on, look at the runtime: kubelet check",
     rank: 0,
   }];
+}
+
+/** What the agent had to do itself, as the runtime did not: names the containers whose processes it killed. */
+function forced(steps: readonly JournalRecord[]): string {
+  const killed = [...new Set(steps.filter((r) => r.action === "CgroupKill").map((r) => r.container ?? "its sandbox"))];
+  if (killed.length === 0) return "";
+  return `; the runtime did not end ${killed.join(", ")}, so the agent killed the processes through the control group`;
 }
 
 /** The agent has no status: the pod is gone, or it never came. */

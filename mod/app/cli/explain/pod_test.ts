@@ -295,6 +295,30 @@ const cases: Case[] = [
     says: [/its sandbox is there, its images and containers come next/],
   },
   {
+    name: "being ended, by the agent's own means",
+    status: running(ready, isReady),
+    records: [
+      record(90, "StopContainer", {
+        container: "web",
+        reason: "SourceRemoved",
+        message: "its manifest is gone",
+        error: "no answer",
+        tookMs: 60_000,
+      }),
+      record(20, "CgroupKill", {
+        container: "web",
+        reason: "SourceRemoved",
+        message: "its manifest is gone; the 3 processes of its control group killed, as StopContainer did not end it",
+        tookMs: 200,
+      }),
+    ],
+    says: [
+      /being ended since 1m30s ago: its manifest was removed; the runtime did not end web, so the agent killed/,
+      /StopContainer web \(1m0s\): its manifest is gone FAILED: no answer/,
+      /CgroupKill web \(200ms\): its manifest is gone; the 3 processes of its control group killed/,
+    ],
+  },
+  {
     name: "being ended",
     status: running(ready, isReady),
     records: [record(10, "StopContainer", { reason: "SourceRemoved", message: "m", error: "timeout" })],
