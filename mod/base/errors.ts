@@ -1,6 +1,7 @@
 /** Every error the agent makes has one of these stable codes; the text says what it means to an operator. */
 export const codes = {
   Aborted: "the work was called off because its owner ended",
+  Api: "the API server refused or failed a request",
   BadConfig: "a flag or configuration field has a value that cannot be used",
   BadManifest: "a pod manifest cannot be used",
   BadPod: "a pod asks for something this node cannot give",

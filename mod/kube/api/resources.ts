@@ -1,0 +1,30 @@
+import type { ConfigMap, CSINode, Event, Lease, Node, PersistentVolume, Pod, Secret, Service } from "../types.ts";
+import type { KubeObject, ResourceType } from "./types.ts";
+
+function resource<T extends KubeObject>(
+  groupVersion: string,
+  plural: string,
+  kind: string,
+  namespaced: boolean,
+): ResourceType<T> {
+  const [version, group = ""] = groupVersion.split("/").reverse();
+  return { group, version: version ?? "v1", plural, kind, namespaced };
+}
+
+/** The kinds that the agent reads or writes. */
+export const resources = {
+  pods: resource<Pod>("v1", "pods", "Pod", true),
+  nodes: resource<Node>("v1", "nodes", "Node", false),
+  services: resource<Service>("v1", "services", "Service", true),
+  secrets: resource<Secret>("v1", "secrets", "Secret", true),
+  configMaps: resource<ConfigMap>("v1", "configmaps", "ConfigMap", true),
+  events: resource<Event>("v1", "events", "Event", true),
+  persistentVolumes: resource<PersistentVolume>("v1", "persistentvolumes", "PersistentVolume", false),
+  leases: resource<Lease>("coordination.k8s.io/v1", "leases", "Lease", true),
+  csiNodes: resource<CSINode>("storage.k8s.io/v1", "csinodes", "CSINode", false),
+} as const;
+
+/** The `apiVersion` of a kind's objects. */
+export function apiVersionOf({ group, version }: ResourceType): string {
+  return group === "" ? version : `${group}/${version}`;
+}
