@@ -49,6 +49,8 @@ const cleanupPollMs = 1000;
 const readingLimitMs = 30_000;
 /** Callers within this time share one reading; one that shall show what was freed must come later. */
 const sharedMs = 1000;
+/** Longest that a reading is waited for which is newer than what was freed. */
+const freshLimitMs = 25_000;
 /** Seconds that a pod gets when there is no time. */
 const immediateSeconds = 1;
 
@@ -282,9 +284,17 @@ export class EvictionManager {
       }
     }
     if (!watched || ways.length === 0) return false;
-    await clock.sleep(sharedMs, signal);
-    const snapshot = await this.#read(signal);
-    return snapshot !== undefined && isRelieved(watched.thresholds, observe(snapshot, policy));
+    // What file systems have left is measured now and then: a reading from before must not decide.
+    const since = clock.now();
+    for (const until = since + freshLimitMs; clock.now() < until;) {
+      await clock.sleep(sharedMs, signal);
+      const snapshot = await this.#read(signal);
+      if (!snapshot) return false;
+      const observations = observe(snapshot, policy);
+      const at = observations.get(threshold.signal)?.at ?? 0;
+      if (at === 0 || at >= since) return isRelieved(watched.thresholds, observations);
+    }
+    return false;
   }
 
   /** Ends a pod, and tells why; false in a dry run, which only tells. */

@@ -3,6 +3,7 @@ import type { Clock } from "../../mod/base/clock.ts";
 import { isAborted, messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import { Semaphore } from "../../mod/base/semaphore.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import {
   type ImageDisk,
@@ -45,6 +46,7 @@ export class ImageGC {
   readonly #o: ImageGCOptions;
   readonly #records = new ImageRecords();
   readonly #since: number;
+  readonly #turn = new Semaphore(1);
 
   constructor(options: ImageGCOptions) {
     this.#o = options;
@@ -86,9 +88,14 @@ export class ImageGC {
   /**
    * One collection. With `unused` every image that nothing uses and that is old enough goes, whatever the disk's use.
    * Rejects when the runtime or the disk cannot be asked, when an image could not be removed (all others were tried),
-   * and when not enough could be freed.
+   * and when not enough could be freed. Collections come one after another: of two at once each would find images gone
+   * that the other has removed.
    */
-  async collect(signal: AbortSignal, options: { unused?: boolean } = {}): Promise<void> {
+  collect(signal: AbortSignal, options: { unused?: boolean } = {}): Promise<void> {
+    return this.#turn.use(() => this.#collect(signal, options), signal);
+  }
+
+  async #collect(signal: AbortSignal, options: { unused?: boolean }): Promise<void> {
     const { events, policy } = this.#o;
     const seen = await this.#observe(signal);
     // Age is looked at first and without the disk, which is another one afterwards.

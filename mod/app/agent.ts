@@ -1,8 +1,9 @@
 import { journaledImages, journaledRuntime } from "../../cri/journaled.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import { lanedRuntime } from "../../cri/laned.ts";
-import { createContainerGC } from "../../managers/gc/collector.ts";
+import type { EvictionManager } from "../../managers/eviction/manager.ts";
 import type { ImageGC } from "../../managers/gc/image_gc.ts";
+import type { StatsSource } from "../../managers/stats/collector.ts";
 import { createImageManager } from "../../managers/images/manager.ts";
 import { LogFiles } from "../../managers/logs/log_files.ts";
 import type { LogRotation } from "../../managers/logs/rotation.ts";
@@ -31,11 +32,12 @@ import { QosKeeper } from "../sync/qos_keeper.ts";
 import { RuntimeState } from "../sync/runtime_state.ts";
 import { type Admission, SyncLoop } from "../sync/sync_loop.ts";
 import { loopHealth } from "./agent_health.ts";
+import { makeAgentStats, makeEviction } from "./agent_eviction.ts";
 import { statusOf, statusOfRejected } from "./agent_status.ts";
 import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
+import { makeContainerGC, makeImageGC, makeLogRotation } from "./agent_upkeep.ts";
 import { makePodRunner } from "./agent_runner.ts";
-import { makeImageGC, makeLogRotation } from "./agent_upkeep.ts";
 import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
 
 /** Puts an agent together. Nothing runs before `run` is called. */
@@ -72,7 +74,9 @@ class ComposedAgent implements ServedAgent {
   readonly #qos: QosKeeper;
   readonly #backoffStore: BackoffStore;
   readonly #rotation: LogRotation;
+  readonly #eviction: EvictionManager;
   readonly imageGC: ImageGC;
+  readonly stats: StatsSource;
 
   constructor(options: AgentOptions) {
     this.#o = options;
@@ -147,22 +151,12 @@ class ComposedAgent implements ServedAgent {
       onBackoff: () => this.#backoffStore.save(),
       onSandbox: (pod, ips) => syncer.noteSandbox(pod, ips),
     });
-    const gc = createContainerGC({
+    const gc = makeContainerGC(options, {
       runtime,
       logs,
-      clock,
-      log,
-      events,
-      policy: {
-        minAgeMs: flags.minimumContainerTTLMs,
-        maxPerContainer: flags.maximumDeadContainersPerContainer,
-        maxContainers: flags.maximumDeadContainers,
-      },
-      pods: {
-        sourcesReady: () => this.#loop.sourcesReady,
-        contentMayGo: (uid) => !this.#workers.has(uid),
-        runtimeMayGo: (uid) => !(this.#workers.get(uid)?.mayRun ?? false),
-      },
+      sourcesReady: () => this.#loop.sourcesReady,
+      workers: () => this.#workers,
+      statuses: this.#statuses,
     });
     const statusFacts = {
       clock,
@@ -220,6 +214,9 @@ class ComposedAgent implements ServedAgent {
       onLeaving: (uid) => this.#statuses.leave(uid),
     });
     this.#qos = new QosKeeper({ scope, cgroups: this.#cgroups, log, active: () => this.#activePods() });
+    this.stats = makeAgentStats(options, { view: this.view, runtime, images, scope });
+    const { stats, imageGC } = this;
+    this.#eviction = makeEviction(options, { stats, workers: this.#workers, containers: gc, imageGC, images });
     const housekeeping = new Housekeeping({
       scope,
       host,
@@ -284,6 +281,10 @@ class ComposedAgent implements ServedAgent {
       .map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
   }
 
+  get pressure(): ServedAgent["pressure"] {
+    return this.#eviction.conditions;
+  }
+
   get runtimeTrouble(): ServedAgent["runtimeTrouble"] {
     const { runtimeError, networkError } = this.#runtimeState;
     return { ...(runtimeError ? { runtimeError } : {}), ...(networkError ? { networkError } : {}) };
@@ -319,6 +320,7 @@ class ComposedAgent implements ServedAgent {
       scope.spawn("pleg", (s) => this.#pleg.run(s));
       scope.spawn("container events", (s) => this.#pleg.follow(s));
       scope.spawn("image gc", (s) => this.imageGC.run(s));
+      scope.spawn("eviction", (s) => this.#eviction.run(s));
       scope.spawn("log rotation", (s) => this.#rotation.run(s));
       this.#qos.mark();
       await this.#loop.run(scope.signal);
@@ -364,8 +366,11 @@ class ComposedAgent implements ServedAgent {
     const answer = admit({
       pod,
       active,
-      node: admissionFacts(this.#o, this.#runtimeState.features),
-      policy: { allowedUnsafeSysctls: this.#o.config.allowedUnsafeSysctls },
+      node: { ...admissionFacts(this.#o, this.#runtimeState.features), pressure: this.#eviction.pressure },
+      policy: {
+        allowedUnsafeSysctls: this.#o.config.allowedUnsafeSysctls,
+        staticPodsEvictable: this.#o.flags.denoletEvictionStaticPods,
+      },
     });
     if (!answer.admit) return answer;
     for (const victim of answer.victims) {

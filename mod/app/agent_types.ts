@@ -1,8 +1,10 @@
 import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
+import type { PressureCondition } from "../../managers/eviction/types.ts";
 import type { ProbeSample } from "../../managers/probes/manager.ts";
 import type { ImageGC } from "../../managers/gc/image_gc.ts";
 import type { Dialers } from "../../managers/probes/prober.ts";
+import type { StatsSource } from "../../managers/stats/collector.ts";
 import type { StatusEntry } from "../../managers/status/status_manager.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Host } from "../base/host.ts";
@@ -48,6 +50,8 @@ export interface AgentOptions {
   meter?: {
     probe(sample: ProbeSample): void;
     relist(beganAt: number): void;
+    evicted(signal: string): void;
+    evictionStatsAge(signal: string, seconds: number): void;
     /** Gives a syncer that does the same, and is measured. */
     syncer(syncer: PodSyncer): PodSyncer;
   };
@@ -74,6 +78,10 @@ export interface ServedAgent extends Agent {
   readonly runtimeTrouble: { readonly runtimeError?: string; readonly networkError?: string };
   /** Tells which images would be removed now and why, and removes all that nothing uses (disk pressure). */
   readonly imageGC: Pick<ImageGC, "preview" | "collect">;
+  /** The node's conditions of pressure that hold now, in the order of the node's status. */
+  readonly pressure: readonly PressureCondition[];
+  /** Statistics of the node and its pods; collected when somebody asks. */
+  readonly stats: StatsSource;
   /** What the node's HTTP API shows of pods. */
   readonly view: Pick<
     ServerBackend,

@@ -1,10 +1,46 @@
 import type { ImageService, RuntimeService } from "../../cri/api.ts";
+import { type ContainerGC, createContainerGC, type GcLogs } from "../../managers/gc/collector.ts";
 import { ImageGC } from "../../managers/gc/image_gc.ts";
 import { LogRotation } from "../../managers/logs/rotation.ts";
 import { canMountImages } from "../../managers/runtime/image_volumes.ts";
+import type { StatusManager } from "../../managers/status/status_manager.ts";
 import type { Scope } from "../base/scope.ts";
 import type { ObservedPod } from "../pod/observed.ts";
+import type { PodWorkers } from "../sync/pod_workers.ts";
+import { wasEvicted } from "./agent_eviction.ts";
 import type { AgentOptions } from "./agent_types.ts";
+
+/** Removes what dead containers leave. @param parts.runtime the journaled one */
+export function makeContainerGC(o: AgentOptions, parts: {
+  runtime: RuntimeService;
+  logs: GcLogs;
+  sourcesReady: () => boolean;
+  workers: () => PodWorkers;
+  statuses: Pick<StatusManager, "get">;
+}): ContainerGC {
+  const { flags, clock, log, events } = o;
+  const { runtime, logs, sourcesReady, workers, statuses } = parts;
+  return createContainerGC({
+    runtime,
+    logs,
+    clock,
+    log,
+    events,
+    policy: {
+      minAgeMs: flags.minimumContainerTTLMs,
+      maxPerContainer: flags.maximumDeadContainersPerContainer,
+      maxContainers: flags.maximumDeadContainers,
+    },
+    pods: {
+      sourcesReady,
+      contentMayGo: (uid) => {
+        const worker = workers().get(uid);
+        return worker ? !worker.mayRun && wasEvicted(statuses.get(uid)) : !workers().has(uid);
+      },
+      runtimeMayGo: (uid) => !(workers().get(uid)?.mayRun ?? false),
+    },
+  });
+}
 
 /** Rotates the logs of this agent's pods. @param runtime the journaled one */
 export function makeLogRotation(

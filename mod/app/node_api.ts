@@ -16,7 +16,6 @@ import type { ServedAgent } from "./agent_types.ts";
 import { allFlags } from "./config/flags.ts";
 import { getPath, type Json } from "./config/json.ts";
 import type { LoadedConfig } from "./config/load.ts";
-import type { NodePagesOptions } from "./node_pages.ts";
 import { kubernetesVersion } from "./version.ts";
 
 /** The node's HTTP API over a running agent (http.md); what else it serves is registered on it before it runs. */
@@ -74,19 +73,21 @@ export function createNodeApi(options: {
   for (const path of pagePaths) {
     server.registerText(
       path,
-      async (context) => (await (pages ??= loadPages({ ...options, view }, own)))[path](context),
+      async (context) => (await (pages ??= loadPages(options, own)))[path](context),
     );
   }
   return server;
 }
 
-async function loadPages(options: NodePagesOptions, own: KubeletPageOptions): Promise<NodePages> {
-  const [{ machineFacts, makeStats }, { nodePages }] = await Promise.all([
+async function loadPages(
+  { agent, host, log }: Pick<Parameters<typeof createNodeApi>[0], "agent" | "host" | "log">,
+  own: KubeletPageOptions,
+): Promise<NodePages> {
+  const [{ machineFacts }, { nodePages }] = await Promise.all([
     import("./node_pages.ts"),
     import("../server/metrics/pages.ts"),
   ]);
-  const { host, log } = options;
-  return nodePages({ stats: makeStats(options), machine: () => machineFacts(host), own, log });
+  return nodePages({ stats: agent.stats, machine: () => machineFacts(host), own, log });
 }
 
 /** Header values may be credentials. */

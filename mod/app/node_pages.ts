@@ -14,7 +14,7 @@ import type { LoadedConfig } from "./config/load.ts";
 
 /** What statistics of the node are taken from. */
 export interface NodePagesOptions {
-  loaded: LoadedConfig;
+  loaded: Pick<LoadedConfig, "config" | "flags">;
   view: Pick<ServerBackend, "allObserved" | "podByUid">;
   nodeName: string;
   runtime: Pick<RuntimeService, "listContainerStats">;
@@ -51,6 +51,7 @@ export function makeStats(options: NodePagesOptions): StatsSource {
     observed: () => view.allObserved(),
     podByUid: (uid) => view.podByUid(uid),
     podGroups,
+    ...(config.volumeStatsAggPeriodMs > 0 ? { keepMs: config.volumeStatsAggPeriodMs } : {}),
     systemGroups: named.filter(({ group }) => group !== "").map(({ name, group }) => ({
       name,
       group: group.startsWith("/") ? group : `/${group}`,

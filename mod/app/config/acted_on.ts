@@ -33,8 +33,12 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   // Files below /var/log; the journal only where the agent may run journalctl.
   enableSystemLogQuery: "partly",
   enforceNodeAllocatable: true,
-  // Hard thresholds count against allocatable; nothing is evicted yet.
-  evictionHard: "partly",
+  evictionHard: true,
+  evictionMaxPodGracePeriod: true,
+  evictionMinimumReclaim: true,
+  evictionPressureTransitionPeriod: true,
+  evictionSoft: true,
+  evictionSoftGracePeriod: true,
   failCgroupV1: true,
   failSwapOn: true,
   featureGates: "partly",
@@ -49,6 +53,7 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   imageServiceEndpoint: true,
   kubeReserved: true,
   kubeReservedCgroup: true,
+  localStorageCapacityIsolation: true,
   "logging.flushFrequency": true,
   "logging.format": true,
   "logging.verbosity": true,
@@ -56,7 +61,7 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   maxParallelImagePulls: true,
   maxPods: true,
   "memorySwap.swapBehavior": true,
-  mergeDefaultEvictionSettings: "partly",
+  mergeDefaultEvictionSettings: true,
   oomScoreAdj: true,
   podLogsDir: true,
   podPidsLimit: true,
@@ -83,4 +88,6 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   tlsMinVersion: true,
   tlsPrivateKeyFile: true,
   "userNamespaces.idsPerPod": true,
+  // How long measured disk usage is kept; a negative one does not switch measuring off.
+  volumeStatsAggPeriod: "partly",
 };

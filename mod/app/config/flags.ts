@@ -42,6 +42,11 @@ export interface KubeletFlags {
   readonly experimentalMounterPath: string;
   readonly experimentalAllocatableIgnoreEviction: boolean;
   readonly housekeepingIntervalMs: number;
+  /** Of this agent alone (docs/eviction.md). */
+  readonly denoletEvictionIgnorePageCache: boolean;
+  readonly denoletEvictionPsi: Readonly<Record<string, string>>;
+  readonly denoletEvictionDryRun: boolean;
+  readonly denoletEvictionStaticPods: boolean;
 }
 
 type OwnFlag = readonly [name: string, kind: FlagKind, about: string, initial?: string | undefined, deprecated?: true];
@@ -87,6 +92,29 @@ const own: readonly OwnFlag[] = [
     true,
   ],
   ["housekeeping-interval", "duration", "How often container statistics are gathered.", "10s"],
+];
+
+/** Flags that the reference does not have; each is off unless it is given. */
+const denolet: readonly OwnFlag[] = [
+  [
+    "denolet-eviction-ignore-page-cache",
+    "bool",
+    "Eviction: file cache in use counts as available memory, as the kernel takes it back when it must.",
+    "false",
+  ],
+  [
+    "denolet-eviction-psi",
+    "map",
+    "Eviction: percent of time lost for want of memory from which pods are evicted, such as memory.full.avg10=20 " +
+    "(memory.some or memory.full; avg10, avg60 or avg300).",
+  ],
+  ["denolet-eviction-dry-run", "bool", "Eviction: evict nothing, tell in log and journal what would be.", "false"],
+  [
+    "denolet-eviction-static-pods",
+    "bool",
+    "Eviction: pods from files and URLs are evicted and turned away like others, unless their priority is critical.",
+    "false",
+  ],
 ];
 
 // Flags of cAdvisor that the reference took over by mistake: read and without effect.
@@ -160,6 +188,7 @@ export const allFlags: readonly FlagDefinition[] = [
       }];
     })
   ),
+  ...denolet.map(ownDefinition("Of denolet alone")),
   ...cadvisor.map(ownDefinition("Of cAdvisor")),
 ];
 
@@ -182,11 +211,14 @@ export function toKubeletFlags(values: ReadonlyMap<string, Json>): KubeletFlags 
     const value = values.get(name);
     return typeof value === "number" ? value : Number(initial(name));
   };
-  const labels: Record<string, string> = {};
-  const given = values.get("node-labels");
-  for (const key of typeof given === "object" && given !== null ? Object.keys(given) : []) {
-    Object.defineProperty(labels, key, { value: String(getKey(given, key)), enumerable: true });
-  }
+  const map = (name: string): Record<string, string> => {
+    const found: Record<string, string> = {};
+    const given = values.get(name);
+    for (const key of typeof given === "object" && given !== null ? Object.keys(given) : []) {
+      Object.defineProperty(found, key, { value: String(getKey(given, key)), enumerable: true });
+    }
+    return found;
+  };
   return {
     config: text("config"),
     configDir: text("config-dir"),
@@ -198,7 +230,7 @@ export function toKubeletFlags(values: ReadonlyMap<string, Json>): KubeletFlags 
     cloudProvider: text("cloud-provider"),
     rootDir: text("root-dir"),
     seccompDefault: flag("seccomp-default"),
-    nodeLabels: labels,
+    nodeLabels: map("node-labels"),
     runtimeCgroups: text("runtime-cgroups"),
     imageCredentialProviderConfig: text("image-credential-provider-config"),
     imageCredentialProviderBinDir: text("image-credential-provider-bin-dir"),
@@ -210,5 +242,9 @@ export function toKubeletFlags(values: ReadonlyMap<string, Json>): KubeletFlags 
     experimentalMounterPath: text("experimental-mounter-path"),
     experimentalAllocatableIgnoreEviction: flag("experimental-allocatable-ignore-eviction"),
     housekeepingIntervalMs: parseDuration(text("housekeeping-interval")),
+    denoletEvictionIgnorePageCache: flag("denolet-eviction-ignore-page-cache"),
+    denoletEvictionPsi: map("denolet-eviction-psi"),
+    denoletEvictionDryRun: flag("denolet-eviction-dry-run"),
+    denoletEvictionStaticPods: flag("denolet-eviction-static-pods"),
   };
 }

@@ -127,6 +127,11 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     help: "When the runtime was last listed, seconds since the epoch",
     type: "gauge",
   });
+  readonly evictions = counter("kubelet_evictions", "Pods that were evicted, by what ran short");
+  readonly evictionStatsSeconds = new Histogram({
+    name: "kubelet_eviction_stats_age_seconds",
+    help: "How old readings were by which pods were evicted, seconds",
+  });
   readonly probes = counter("prober_probe_total", "[BETA] Probes that were run, by their results");
   readonly probeSeconds = new Histogram({
     name: "prober_probe_duration_seconds",
@@ -202,6 +207,14 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     if (this.#relisted.at > 0) this.relistInterval.observe({}, (beganAt - this.#relisted.at) / 1000);
     this.#relisted.at = beganAt;
     this.lastRelist.set({}, beganAt / 1000);
+  }
+
+  evicted(signal: string): void {
+    this.evictions.add({ eviction_signal: signal });
+  }
+
+  evictionStatsAge(signal: string, seconds: number): void {
+    this.evictionStatsSeconds.observe({ eviction_signal: signal }, seconds);
   }
 
   /** A pod's new status: the first time that one which was pending runs tells how long its start took. */

@@ -1,4 +1,6 @@
 import { isIP } from "node:net";
+import { psiThresholds } from "../../../../managers/eviction/thresholds.ts";
+import { messageOf } from "../../../base/errors.ts";
 import { badLabelValue, badQualifiedName, badTaint } from "../taints.ts";
 import type { Context } from "./context.ts";
 
@@ -48,6 +50,11 @@ export function checkFlags(context: Context): void {
   }
   const nodeIP = badNodeIP(flags.nodeIP);
   if (nodeIP !== undefined) problems.push(`--node-ip: ${JSON.stringify(flags.nodeIP.slice(0, 80))} ${nodeIP}`);
+  try {
+    psiThresholds(flags.denoletEvictionPsi);
+  } catch (thrown) {
+    problems.push(`--denolet-eviction-psi: ${messageOf(thrown)}`);
+  }
   if (!["", "external"].includes(flags.cloudProvider)) {
     problems.push(`--cloud-provider: ${JSON.stringify(flags.cloudProvider.slice(0, 80))} must be external or left out`);
   }
