@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import type { Clock } from "../../mod/base/clock.ts";
 import type { Host } from "../../mod/base/host.ts";
@@ -9,9 +10,13 @@ import { messageOf } from "../../mod/base/errors.ts";
 import { DiskUsage } from "./disk_usage.ts";
 import { FileSystems } from "./file_systems.ts";
 import { GroupFinder } from "./group_finder.ts";
-import { readGroup, type StatHierarchies } from "./group_reader.ts";
-import { bootTime, networkOf, rlimit } from "./node_files.ts";
+import { GroupReader } from "./group_reader.ts";
+import type { StatHierarchies } from "./group_source.ts";
+import { Measured } from "./measured.ts";
+import { bootTime, diskTraffic, networkOf, rlimit } from "./node_files.ts";
 import { PodFiles } from "./pod_files.ts";
+import { ProcessFiles } from "./process_files.ts";
+import { sumOf } from "./sum.ts";
 import { type ToldContainer, toldContainer } from "./told.ts";
 import { Rates } from "./rates.ts";
 import type {
@@ -44,6 +49,8 @@ export interface StatsOptions {
   readonly podGroups: (uid: string, pod: BoundPod | undefined) => readonly string[];
   /** Groups of the node's own services; the kubelet's own group is asked of the kernel when it is not given. */
   readonly systemGroups: readonly { readonly name: SystemSample["name"]; readonly group: string }[];
+  /** How long measured disk usage is good for, milliseconds; default a minute. */
+  readonly keepMs?: number;
 }
 
 /** Gives statistics when asked. */
@@ -60,8 +67,11 @@ const shareMs = 1000;
 /** Longest that a first answer waits for disk usage, and for figures that the runtime gives, milliseconds. */
 const patienceMs = 500;
 const runtimeLimitMs = 2000;
-/** The runtime's own figures change each ten seconds or so. */
+/** The runtime's own figures change each ten seconds or so; older ones than that are given for a while. */
 const toldKeptMs = 10_000;
+const toldForgottenMs = 120_000;
+/** Groups that are read at once; then other work has its turn. One takes about a tenth of a millisecond. */
+const groupsAtOnce = 40;
 
 /** Makes the source of statistics (metrics.md section 9). */
 export function createStats(options: StatsOptions): StatsSource {
@@ -73,20 +83,33 @@ const ranks: Readonly<Record<Detail, number>> = { resource: 0, summary: 1, cadvi
 class Collector implements StatsSource {
   readonly #o: StatsOptions;
   readonly #rates = new Rates();
+  readonly #reader: GroupReader;
   readonly #groups: GroupFinder;
   readonly #files: PodFiles;
+  readonly #open: ProcessFiles;
   readonly #fileSystems: FileSystems;
+  readonly #told: Measured<ReadonlyMap<string, ToldContainer>>;
   readonly #running = new Map<Detail, Promise<StatsSnapshot>>();
   #last: StatsSnapshot | undefined;
-  #told: { at: number; byId: ReadonlyMap<string, ToldContainer> } | undefined;
   #boot: number | undefined;
+  /** Groups read since other work could run. */
+  #read = 0;
 
   constructor(options: StatsOptions) {
     this.#o = options;
+    const { clock } = options;
+    this.#reader = new GroupReader({ ...options, now: () => clock.now() });
     this.#groups = new GroupFinder(options);
-    const usage = new DiskUsage(options);
-    this.#files = new PodFiles({ ...options, usage, patienceMs });
+    this.#files = new PodFiles({ ...options, usage: new DiskUsage(options), patienceMs });
+    this.#open = new ProcessFiles(options);
     this.#fileSystems = new FileSystems({ ...options, limitMs: runtimeLimitMs });
+    this.#told = new Measured({
+      ...options,
+      name: "runtime's statistics of containers",
+      keepMs: toldKeptMs,
+      forgetMs: toldForgottenMs,
+      measure: async (_key, signal, last) => await this.#askRuntime(signal) ?? last,
+    });
   }
 
   async collect(detail: Detail): Promise<StatsSnapshot> {
@@ -105,26 +128,29 @@ class Collector implements StatsSource {
   }
 
   async #collect(detail: Detail): Promise<StatsSnapshot> {
-    const { clock, observed } = this.#o;
+    const { clock, observed, systemGroups } = this.#o;
     const at = clock.now();
     const whole = detail !== "resource";
     const listed = [...observed()].map(shown).filter((each) => each !== undefined);
-    const [node, told] = await Promise.all([
-      this.#node(detail),
-      whole ? this.#toldByRuntime() : undefined,
-    ]);
-    const pods = await this.#withTold(await Promise.all(listed.map((each) => this.#pod(each, detail))));
+    const [node, told] = await Promise.all([this.#node(detail), whole ? this.#toldByRuntime() : undefined]);
+    const found: PodSample[] = [];
+    for (const each of listed) found.push(await this.#pod(each, detail));
+    const pods = await this.#withTold(detail === "cadvisor" ? await this.#withOpenFiles(found) : found);
     const full = whole ? await this.#files.complete(pods, { told, nodeFs: node.fs, imageFs: node.imageFs }) : pods;
-    const { systemGroups } = this.#o;
-    this.#rates.keep(new Set(["/", ...systemGroups.map(({ group }) => group), ...pods.flatMap(keysOf)]));
+    const groups = new Set(["/", ...systemGroups.map(({ group }) => group), ...pods.flatMap(keysOf)]);
+    this.#rates.keep(groups);
+    this.#reader.keep(groups);
     this.#groups.keep(new Set(listed.map(({ pod }) => pod.uid)));
     return { at, detail, node, pods: full };
   }
 
   /** A group's sample with its rate; undefined when there is no such group. */
   async #sample(path: string, detail: Detail): Promise<RatedSample | undefined> {
-    const { host, hierarchies, clock } = this.#o;
-    const sample = await readGroup({ host, hierarchies, path, detail, now: () => clock.now() });
+    if (++this.#read >= groupsAtOnce) {
+      this.#read = 0;
+      await nextTurn();
+    }
+    const sample = this.#reader.sample(path, detail);
     if (!sample) return undefined;
     const nanoCores = this.#rates.next(path, sample);
     return nanoCores === undefined ? sample : { ...sample, nanoCores };
@@ -135,24 +161,18 @@ class Collector implements StatsSource {
     const { uid, name, namespace } = pod;
     const ids = [...(sandbox ? [sandbox.id] : []), ...containers.map(({ id }) => id)];
     const found = await this.#groups.find(uid, podByUid(uid), ids);
-    const whole = detail !== "resource";
     const sandboxGroup = sandbox && found?.members.get(sandbox.id);
-    const [sample, sandboxSample, network, members] = await Promise.all([
-      found ? this.#sample(found.group, detail) : undefined,
-      sandboxGroup !== undefined && detail === "cadvisor" ? this.#sample(sandboxGroup, detail) : undefined,
-      whole && found ? this.#network([sandboxGroup, ...found.members.values()]) : undefined,
-      Promise.all(containers.map(async (container): Promise<ContainerSample> => {
-        const group = found?.members.get(container.id);
-        return {
-          name: container.name,
-          id: container.id,
-          image: container.image,
-          startedAt: container.createdAt,
-          group,
-          sample: group === undefined ? undefined : await this.#sample(group, detail),
-        };
-      })),
-    ]);
+    const sample = found && await this.#sample(found.group, detail);
+    const ofSandbox = sandboxGroup !== undefined && detail === "cadvisor"
+      ? await this.#sample(sandboxGroup, detail)
+      : undefined;
+    const members: ContainerSample[] = [];
+    for (const { name, id, image, createdAt } of containers) {
+      const group = found?.members.get(id);
+      const own = group === undefined ? undefined : await this.#sample(group, detail);
+      members.push({ name, id, image, startedAt: createdAt, group, sample: own });
+    }
+    const network = detail !== "resource" && found && this.#network([sandboxGroup, ...found.members.values()]);
     return {
       uid,
       name,
@@ -161,7 +181,7 @@ class Collector implements StatsSource {
       group: found?.group,
       sample,
       ...(sandbox && sandboxGroup !== undefined
-        ? { sandbox: { id: sandbox.id, group: sandboxGroup, sample: sandboxSample } }
+        ? { sandbox: { id: sandbox.id, group: sandboxGroup, sample: ofSandbox } }
         : {}),
       containers: members,
       ...(network ? { network } : {}),
@@ -169,30 +189,53 @@ class Collector implements StatsSource {
   }
 
   /** The network of the first of these groups that has a process: all containers of a pod share one. */
-  async #network(groups: readonly (string | undefined)[]): Promise<NetworkSample | undefined> {
+  #network(groups: readonly (string | undefined)[]): NetworkSample | undefined {
     const { host, clock } = this.#o;
     for (const group of groups) {
-      const pid = group === undefined ? undefined : await this.#groups.processOf(group);
-      const network = pid === undefined ? undefined : await networkOf(host, pid, () => clock.now());
+      const [pid] = group === undefined ? [] : this.#reader.processes(group);
+      const network = pid === undefined ? undefined : networkOf(host, pid, () => clock.now());
       if (network) return network;
     }
     return undefined;
+  }
+
+  /** What the processes of containers and sandboxes have open. */
+  async #withOpenFiles(pods: readonly PodSample[]): Promise<PodSample[]> {
+    const pids = new Map<string, readonly number[]>();
+    const note = (group: string | undefined, sample: RatedSample | undefined) => {
+      if (group !== undefined && sample?.processes?.length) pids.set(group, sample.processes);
+    };
+    for (const { sandbox, containers } of pods) {
+      note(sandbox?.group, sandbox?.sample);
+      for (const { group, sample } of containers) note(group, sample);
+    }
+    const open = await this.#open.of(pids, patienceMs);
+    const added = <T extends { readonly group: string | undefined; readonly sample: RatedSample | undefined }>(
+      to: T,
+    ) => {
+      const files = open.get(to.group ?? "");
+      return files && to.sample ? { ...to, sample: { ...to.sample, open: files } } : to;
+    };
+    return pods.map((pod) => ({
+      ...pod,
+      ...(pod.sandbox ? { sandbox: added(pod.sandbox) } : {}),
+      containers: pod.containers.map(added),
+    }));
   }
 
   async #node(detail: Detail): Promise<NodeSample> {
     const { host, clock, nodeName } = this.#o;
     const now = () => clock.now();
     const whole = detail !== "resource";
-    this.#boot ??= await bootTime(host);
-    const boot = this.#boot;
-    const [capacity, sample, system, network, fileSystems, limits] = await Promise.all([
+    const boot = this.#boot ??= bootTime(host);
+    const [capacity, fileSystems] = await Promise.all([
       host.capacity(),
-      this.#sample("/", detail),
-      whole ? this.#system(detail, boot) : [],
-      whole ? networkOf(host, 1, now) : undefined,
       whole ? this.#fileSystems.read() : undefined,
-      whole ? rlimit(host, now) : undefined,
     ]);
+    const { disks, ...spaces } = fileSystems ?? {};
+    const sample = await this.#sample("/", detail);
+    const network = whole ? networkOf(host, 1, now) : undefined;
+    const traffic = detail === "cadvisor" ? diskTraffic(host) : undefined;
     return {
       name: nodeName,
       startedAt: boot,
@@ -200,10 +243,18 @@ class Collector implements StatsSource {
       swapCapacity: capacity.swap,
       cpus: capacity.cpus,
       sample: sample ?? { at: now() },
-      system,
+      system: whole ? await this.#system(detail, boot) : [],
       ...(network ? { network } : {}),
-      ...fileSystems,
-      ...(limits ? { rlimit: limits } : {}),
+      ...spaces,
+      ...(traffic && disks
+        ? {
+          disks: disks.map((disk) => {
+            const moved = traffic.get(disk.device.slice(disk.device.lastIndexOf("/") + 1));
+            return moved ? { ...disk, traffic: moved } : disk;
+          }),
+        }
+        : {}),
+      ...(whole ? { rlimit: rlimit(host, now) } : {}),
     };
   }
 
@@ -233,19 +284,21 @@ class Collector implements StatsSource {
     });
   }
 
-  /** What the runtime tells of containers, by id; what it told last when it does not answer. */
+  /** What the runtime tells of containers, by id; what it told last while it has not answered again. */
   async #toldByRuntime(): Promise<ReadonlyMap<string, ToldContainer>> {
+    return (await this.#told.of([""], runtimeLimitMs)).get("") ?? new Map();
+  }
+
+  async #askRuntime(signal: AbortSignal): Promise<ReadonlyMap<string, ToldContainer> | undefined> {
     const { runtime, clock, log } = this.#o;
-    const last = this.#told;
-    if (last && clock.now() - last.at < toldKeptMs) return last.byId;
     try {
-      const all = await runtime.listContainerStats({ timeoutMs: runtimeLimitMs });
-      const byId = new Map(all.map((each) => [each.attributes?.id ?? "", toldContainer(each, clock.now())]));
-      this.#told = { at: clock.now(), byId };
+      const all = await runtime.listContainerStats({ timeoutMs: runtimeLimitMs, signal });
+      return new Map(all.map((each) => [each.attributes?.id ?? "", toldContainer(each, clock.now())]));
     } catch (thrown) {
+      if (signal.aborted) throw thrown;
       log.warn("the runtime gives no statistics of containers", { error: messageOf(thrown) });
+      return undefined;
     }
-    return this.#told?.byId ?? new Map();
   }
 }
 
@@ -266,39 +319,4 @@ function shown(pod: ObservedPod): Shown | undefined {
 function keysOf(pod: PodSample): string[] {
   const own = pod.containers.flatMap(({ group, id }) => [group, id]);
   return [pod.group, pod.sandbox?.group, ...own].filter((key) => key !== undefined);
-}
-
-/** A pod without a group of its own: the sum of its containers, without pressure. */
-function sumOf(containers: readonly ContainerSample[]): RatedSample | undefined {
-  const samples = containers.map(({ sample }) => sample).filter((each) => each !== undefined);
-  const [first] = samples;
-  if (!first) return undefined;
-  const sum = (of: (sample: RatedSample) => number | undefined) => {
-    const values = samples.map(of).filter((each) => each !== undefined);
-    return values.length === 0 ? undefined : values.reduce((a, b) => a + b, 0);
-  };
-  const cpuNs = sum((s) => s.cpuNs), nanoCores = sum((s) => s.nanoCores), swap = sum((s) => s.swap?.usage);
-  const memories = samples.map(({ memory }) => memory).filter((each) => each !== undefined);
-  const total = (of: (memory: (typeof memories)[number]) => number) => memories.reduce((a, m) => a + of(m), 0);
-  return {
-    at: first.at,
-    ...(cpuNs === undefined ? {} : { cpuNs }),
-    ...(nanoCores === undefined ? {} : { nanoCores }),
-    ...(swap === undefined ? {} : { swap: { usage: swap } }),
-    ...(memories.length === 0 ? {} : {
-      memory: {
-        usage: total((m) => m.usage),
-        workingSet: total((m) => m.workingSet),
-        rss: total((m) => m.rss),
-        cache: total((m) => m.cache),
-        mappedFile: total((m) => m.mappedFile),
-        activeFile: total((m) => m.activeFile),
-        inactiveFile: total((m) => m.inactiveFile),
-        pageFaults: total((m) => m.pageFaults),
-        majorPageFaults: total((m) => m.majorPageFaults),
-        allPageFaults: total((m) => m.allPageFaults),
-        allMajorPageFaults: total((m) => m.allMajorPageFaults),
-      },
-    }),
-  };
 }

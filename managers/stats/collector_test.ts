@@ -219,8 +219,15 @@ Deno.test("a container without a group that can be found is told as the runtime 
   assert.equal(first?.containers[1]?.sample, undefined);
   cpu = 12_000n;
   await clock.advance(11_000);
+  assert.equal((await stats.collect("resource")).pods[0]?.sample?.cpuNs, 500_000_000, "nobody waits for the runtime");
+  await scope.settled();
+  await clock.advance(1100);
   assert.equal((await stats.collect("resource")).pods[0]?.sample?.nanoCores, 500_000_000);
   up = false;
   await clock.advance(11_000);
+  await stats.collect("summary");
+  await scope.settled();
+  await clock.advance(1100);
   assert.equal((await stats.collect("summary")).pods[0]?.sample?.memory?.usage, 90, "what it told last");
+  assert.equal(calls, 3);
 });

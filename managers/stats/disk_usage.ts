@@ -1,9 +1,10 @@
 import type { Clock } from "../../mod/base/clock.ts";
-import { abortedBy, isAborted, messageOf } from "../../mod/base/errors.ts";
+import { abortedBy } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import { isMissing } from "../../mod/base/host_error.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { Scope } from "../../mod/base/scope.ts";
+import { Measured } from "./measured.ts";
 
 /** What the files below a directory take. */
 export interface Usage {
@@ -74,23 +75,11 @@ async function unlessGone<T>(fallback: T, body: Promise<T>): Promise<T> {
   }
 }
 
-interface Known {
-  usage: Usage | undefined;
-  /** When the last walk ended. */
-  at: number;
-  asked: number;
-}
-
 /**
  * Usage of directories, measured when somebody asks and kept for a minute. One walk runs at a time; an answer that is
  * older is given at once, and measured anew behind it.
  */
-export class DiskUsage {
-  readonly #o: { host: Pick<Host, "lstat" | "readDir">; clock: Clock; log: Logger; scope: Scope; keepMs?: number };
-  readonly #known = new Map<string, Known>();
-  readonly #queue = new Set<string>();
-  #done: PromiseWithResolvers<void> | undefined;
-
+export class DiskUsage extends Measured<Usage> {
   constructor(options: {
     host: Pick<Host, "lstat" | "readDir">;
     clock: Clock;
@@ -99,66 +88,13 @@ export class DiskUsage {
     scope: Scope;
     keepMs?: number;
   }) {
-    this.#o = options;
-  }
-
-  /** What is known of these directories; those that were never measured are waited for, at most `patienceMs`. */
-  async of(paths: readonly string[], patienceMs: number): Promise<ReadonlyMap<string, Usage>> {
-    const { clock, keepMs = 60_000 } = this.#o;
-    const now = clock.now();
-    let unknown = false;
-    for (const path of paths) {
-      const known = this.#known.get(path);
-      if (known) known.asked = now;
-      else unknown = true;
-      if (!known || now - known.at >= keepMs) this.#queue.add(path);
-    }
-    for (const [path, { asked }] of this.#known) if (now - asked > 5 * keepMs) this.#known.delete(path);
-    const done = this.#work();
-    if (unknown && done) {
-      const patience = new AbortController();
-      try {
-        await Promise.race([done, clock.sleep(patienceMs, patience.signal).catch(() => {})]);
-      } finally {
-        patience.abort();
-      }
-    }
-    const found = new Map<string, Usage>();
-    for (const path of paths) {
-      const usage = this.#known.get(path)?.usage;
-      if (usage) found.set(path, usage);
-    }
-    return found;
-  }
-
-  /** Starts measuring what is queued, when nothing does yet; resolves when the queue is empty. */
-  #work(): Promise<void> | undefined {
-    if (this.#done || this.#queue.size === 0) return this.#done?.promise;
-    const { scope } = this.#o;
-    const done = this.#done = Promise.withResolvers<void>();
-    scope.spawn("disk usage", async (signal) => {
-      try {
-        for (const path of this.#queue) {
-          this.#queue.delete(path);
-          await this.#measure(path, signal);
-        }
-      } finally {
-        this.#done = undefined;
-        done.resolve();
-      }
+    const { host, clock, keepMs = 60_000 } = options;
+    super({
+      ...options,
+      name: "disk usage",
+      keepMs,
+      forgetMs: 5 * keepMs,
+      measure: (path, signal) => walk({ host, clock, path, signal }),
     });
-    return done.promise;
-  }
-
-  async #measure(path: string, signal: AbortSignal): Promise<void> {
-    const { host, clock, log } = this.#o;
-    let usage: Usage | undefined;
-    try {
-      usage = await walk({ host, clock, path, signal });
-    } catch (thrown) {
-      if (signal.aborted || isAborted(thrown)) throw thrown;
-      log.detail(2, "disk usage could not be measured", { path, error: messageOf(thrown) });
-    }
-    this.#known.set(path, { usage, at: clock.now(), asked: clock.now() });
   }
 }

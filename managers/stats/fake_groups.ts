@@ -1,5 +1,5 @@
 import type { FakeHost } from "../../mod/base/fake_host.ts";
-import type { StatHierarchies } from "./group_reader.ts";
+import type { StatHierarchies } from "./group_source.ts";
 
 /** Figures that a fake group tells. */
 export interface FakeFigures {

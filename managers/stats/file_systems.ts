@@ -3,76 +3,122 @@ import type { Clock } from "../../mod/base/clock.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import type { Scope } from "../../mod/base/scope.ts";
+import { Measured } from "./measured.ts";
 import { fsOf, mountOf } from "./node_files.ts";
-import type { FsSample } from "./types.ts";
+import type { FsSample, NodeDisk } from "./types.ts";
 
-/** The node's own file system, and the images'. */
+/** What the runtime tells of its images, and where they lie. */
+interface Images {
+  readonly told: boolean;
+  readonly at: number;
+  readonly used?: number;
+  readonly inodesUsed?: number;
+  readonly path: string;
+  /** True when they lie on the file system that the agent's own directory is on. */
+  readonly onNodeFs: boolean;
+  /** Sources of the mounts, where there are. */
+  readonly device?: string;
+  readonly nodeDevice?: string;
+}
+
+export interface FileSystemsOptions {
+  readonly host: Pick<Host, "space" | "mounts">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly scope: Scope;
+  readonly images: Pick<ImageService, "imageFsInfo">;
+  readonly rootDir: string;
+  /** Longest that the runtime is waited for, milliseconds. */
+  readonly limitMs: number;
+}
+
+/** How long the runtime's word about its images is kept, and when it is forgotten; milliseconds. */
+const keepMs = 10_000, forgetMs = 120_000;
+
+/** The node's own file system, and the images'. Room is always looked at anew; what images take is the runtime's word. */
 export class FileSystems {
-  readonly #o: {
-    readonly host: Pick<Host, "space" | "mounts">;
-    readonly clock: Clock;
-    readonly log: Logger;
-    readonly images: Pick<ImageService, "imageFsInfo">;
-    readonly rootDir: string;
-    /** Longest that the runtime is waited for, milliseconds. */
-    readonly limitMs: number;
-  };
+  readonly #o: FileSystemsOptions;
+  readonly #images: Measured<Images>;
 
-  constructor(options: {
-    readonly host: Pick<Host, "space" | "mounts">;
-    readonly clock: Clock;
-    readonly log: Logger;
-    readonly images: Pick<ImageService, "imageFsInfo">;
-    readonly rootDir: string;
-    readonly limitMs: number;
-  }) {
+  constructor(options: FileSystemsOptions) {
     this.#o = options;
+    this.#images = new Measured({
+      ...options,
+      name: "images' file system",
+      keepMs,
+      forgetMs,
+      measure: async (_key, signal, last) => await this.#ask(signal) ?? last,
+    });
   }
 
   /** Both; what cannot be told is left out, and said in the log. */
-  async read(): Promise<{ fs?: FsSample; imageFs?: FsSample }> {
-    const { host, clock, rootDir } = this.#o;
-    const fs = await fsOf(host, rootDir, () => clock.now());
-    const imageFs = await this.#images(fs);
-    return { fs, ...(imageFs ? { imageFs } : {}) };
+  async read(): Promise<{ fs?: FsSample; imageFs?: FsSample; disks?: NodeDisk[] }> {
+    const { host, clock, rootDir, limitMs } = this.#o;
+    const now = () => clock.now();
+    const [fs, told] = await Promise.all([fsOf(host, rootDir, now), this.#images.of([""], limitMs)]);
+    const images = told.get("");
+    const whole = images && (images.onNodeFs ? fs : await this.#at(images.path));
+    const { available, capacity, inodesFree, inodes } = whole ?? {};
+    const disks: NodeDisk[] = images?.nodeDevice === undefined ? [] : [{ device: images.nodeDevice, fs }];
+    if (images?.device !== undefined && whole && !images.onNodeFs) disks.push({ device: images.device, fs: whole });
+    return {
+      fs,
+      disks,
+      ...(images?.told
+        ? {
+          imageFs: {
+            at: images.at,
+            ...(available === undefined ? {} : { available }),
+            ...(capacity === undefined ? {} : { capacity }),
+            ...(inodesFree === undefined ? {} : { inodesFree }),
+            ...(inodes === undefined ? {} : { inodes }),
+            ...(images.used === undefined ? {} : { used: images.used }),
+            ...(images.inodesUsed === undefined ? {} : { inodesUsed: images.inodesUsed }),
+          },
+        }
+        : {}),
+    };
   }
 
-  async #images(nodeFs: FsSample): Promise<FsSample | undefined> {
-    const { images, log, clock, limitMs } = this.#o;
+  /** Room where the images lie. The agent may be allowed to look at its own directories only. */
+  async #at(path: string): Promise<FsSample | undefined> {
+    const { host, clock, log } = this.#o;
+    if (path === "") return undefined;
     try {
-      const { imageFilesystems: [first] } = await images.imageFsInfo({ timeoutMs: limitMs });
-      if (!first) return undefined;
-      const whole = await this.#whole(first.fsId?.mountpoint ?? "", nodeFs);
-      const { available, capacity, inodesFree, inodes } = whole ?? {};
-      return {
-        at: Number(first.timestamp / 1_000_000n) || clock.now(),
-        ...(available === undefined ? {} : { available }),
-        ...(capacity === undefined ? {} : { capacity }),
-        ...(inodesFree === undefined ? {} : { inodesFree }),
-        ...(inodes === undefined ? {} : { inodes }),
-        ...(first.usedBytes ? { used: Number(first.usedBytes.value) } : {}),
-        ...(first.inodesUsed ? { inodesUsed: Number(first.inodesUsed.value) } : {}),
-      };
+      return await fsOf(host, path, () => clock.now());
     } catch (thrown) {
-      log.warn("the runtime does not tell of its images' file system", { error: messageOf(thrown) });
+      log.detail(2, "the images' file system cannot be looked at", { path, error: messageOf(thrown) });
       return undefined;
     }
   }
 
-  /** The file system that the images lie on. The agent may be allowed to look at its own directories only. */
-  async #whole(path: string, nodeFs: FsSample): Promise<FsSample | undefined> {
-    const { host, rootDir, clock, log } = this.#o;
-    if (path === "") return undefined;
-    const table = await host.mounts();
-    const mount = mountOf(table, path);
-    if (mount && mount.id === mountOf(table, rootDir)?.id) return nodeFs;
+  async #ask(signal: AbortSignal): Promise<Images | undefined> {
+    const { images, host, log, clock, rootDir, limitMs } = this.#o;
     try {
-      return await fsOf(host, path, () => clock.now());
-    } catch (thrown) {
-      // Bound a second time elsewhere, it is still one file system.
+      const [{ imageFilesystems: [first] }, table] = await Promise.all([
+        images.imageFsInfo({ timeoutMs: limitMs, signal }),
+        host.mounts(),
+      ]);
       const own = mountOf(table, rootDir);
-      if (mount && own && own.source === mount.source && mount.source.startsWith("/")) return nodeFs;
-      log.detail(2, "the images' file system cannot be looked at", { path, error: messageOf(thrown) });
+      const path = first?.fsId?.mountpoint ?? "";
+      const mount = path === "" ? undefined : mountOf(table, path);
+      // Bound a second time elsewhere, it is still one file system.
+      const same = mount !== undefined && own !== undefined &&
+        (mount.id === own.id || (mount.source === own.source && mount.source.startsWith("/")));
+      return {
+        told: first !== undefined,
+        at: Number((first?.timestamp ?? 0n) / 1_000_000n) || clock.now(),
+        ...(first?.usedBytes ? { used: Number(first.usedBytes.value) } : {}),
+        ...(first?.inodesUsed ? { inodesUsed: Number(first.inodesUsed.value) } : {}),
+        path,
+        onNodeFs: same,
+        ...(mount ? { device: mount.source } : {}),
+        ...(own ? { nodeDevice: own.source } : {}),
+      };
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      log.warn("the runtime does not tell of its images' file system", { error: messageOf(thrown) });
       return undefined;
     }
   }

@@ -1,8 +1,7 @@
 import type { Host } from "../../mod/base/host.ts";
 import { errnoOf, isMissing } from "../../mod/base/host_error.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
-import { count } from "./parse.ts";
-import type { StatHierarchies } from "./group_reader.ts";
+import type { StatHierarchies } from "./group_source.ts";
 
 /** A pod's group, and those of its sandbox and containers by their ids. */
 export interface FoundGroups {
@@ -16,7 +15,7 @@ export interface FoundGroups {
  */
 export class GroupFinder {
   readonly #o: {
-    readonly host: Pick<Host, "readDir" | "readText" | "stat" | "cgroupRoot">;
+    readonly host: Pick<Host, "readDir" | "stat" | "cgroupRoot">;
     readonly hierarchies: StatHierarchies;
     readonly podGroups: (uid: string, pod: BoundPod | undefined) => readonly string[];
   };
@@ -25,7 +24,7 @@ export class GroupFinder {
   readonly #base: string;
 
   constructor(options: {
-    readonly host: Pick<Host, "readDir" | "readText" | "stat" | "cgroupRoot">;
+    readonly host: Pick<Host, "readDir" | "stat" | "cgroupRoot">;
     readonly hierarchies: StatHierarchies;
     readonly podGroups: (uid: string, pod: BoundPod | undefined) => readonly string[];
   }) {
@@ -60,19 +59,6 @@ export class GroupFinder {
       return entries.filter(({ kind }) => kind === "directory").map(({ name }) => name);
     } catch (thrown) {
       if (isMissing(thrown) || errnoOf(thrown) === "ENODEV") return undefined;
-      throw thrown;
-    }
-  }
-
-  /** A process of the group; undefined when it has none. */
-  async processOf(group: string): Promise<number | undefined> {
-    try {
-      const text = await this.#o.host.readText(`${this.#base}${group}/cgroup.procs`);
-      const pid = count(text.split("\n", 1)[0]);
-      // 0 stands for a process of another PID namespace.
-      return pid === 0 ? undefined : pid;
-    } catch (thrown) {
-      if (isMissing(thrown) || ["ENODEV", "EOPNOTSUPP", "ENOTSUP"].includes(errnoOf(thrown) ?? "")) return undefined;
       throw thrown;
     }
   }

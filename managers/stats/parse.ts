@@ -1,23 +1,27 @@
 import type { DeviceTraffic, InterfaceSample, Psi } from "./types.ts";
 
-/** A file of `key value` lines; lines that are not so are left out. */
-export function flatKeys(text: string): ReadonlyMap<string, number> {
-  const values = new Map<string, number>();
-  for (const line of text.split("\n")) {
-    const at = line.indexOf(" ");
-    if (at <= 0) continue;
-    const value = count(line.slice(at + 1));
-    if (value !== undefined) values.set(line.slice(0, at), value);
-  }
-  return values;
+/**
+ * Looks values up in a file of `key value` lines without reading the others: the kernel tells far more than anybody
+ * asks for. Undefined for a key that is not there.
+ */
+export function lookUp(text: string): (key: string) => number | undefined {
+  return (key) => {
+    const wanted = `${key} `;
+    let at = text.startsWith(wanted) ? 0 : text.indexOf(`\n${wanted}`) + 1;
+    if (at === 0 && !text.startsWith(wanted)) return undefined;
+    at += wanted.length;
+    const end = text.indexOf("\n", at);
+    return count(end < 0 ? text.slice(at) : text.slice(at, end));
+  };
 }
 
 /** A number that a kernel file gives; undefined for `max`, for nothing and for what is none. */
 export function count(text: string | undefined): number | undefined {
-  const word = text?.trim() ?? "";
-  if (!/^\d+$/.test(word)) return undefined;
-  return Number(word);
+  const found = text === undefined ? null : digits.exec(text);
+  return found ? Number(found[0]) : undefined;
 }
+
+const digits = /^\s*\d+\s*$/;
 
 /** From here on a limit of the kernel means none. */
 const unlimited = 2 ** 62;
@@ -30,11 +34,16 @@ export function limitOf(text: string | undefined): number | undefined {
 
 const nothing = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
 
+const pressureLines = {
+  some: /^some avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) total=(\d+)$/m,
+  full: /^full avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) total=(\d+)$/m,
+};
+
 /** A pressure file; undefined when the kernel has none. The total is given in microseconds and told in nanoseconds. */
 export function parsePsi(text: string | undefined): Psi | undefined {
   if (text === undefined) return undefined;
-  const line = (kind: string) => {
-    const found = new RegExp(`^${kind} avg10=([\\d.]+) avg60=([\\d.]+) avg300=([\\d.]+) total=(\\d+)$`, "m").exec(text);
+  const line = (kind: "some" | "full") => {
+    const found = pressureLines[kind].exec(text);
     if (!found) return undefined;
     return {
       total: Number(found[4]) * 1000,
@@ -73,13 +82,22 @@ export function parseIoStat(text: string): DeviceTraffic[] {
   for (const line of text.split("\n")) {
     const [device = "", ...pairs] = line.trim().split(/\s+/);
     if (!/^\d+:\d+$/.test(device)) continue;
-    const of = (key: string) => count(pairs.find((pair) => pair.startsWith(`${key}=`))?.slice(key.length + 1)) ?? 0;
+    const told = (key: string) => count(pairs.find((pair) => pair.startsWith(`${key}=`))?.slice(key.length + 1));
+    const of = (key: string) => told(key) ?? 0;
     found.push({
       device,
       readBytes: of("rbytes"),
       writtenBytes: of("wbytes"),
       reads: of("rios"),
       writes: of("wios"),
+      ...(told("cost.usage") === undefined ? {} : {
+        cost: {
+          usageUs: of("cost.usage"),
+          waitUs: of("cost.wait"),
+          indebtUs: of("cost.indebt"),
+          indelayUs: of("cost.indelay"),
+        },
+      }),
     });
   }
   return found;
@@ -87,6 +105,8 @@ export function parseIoStat(text: string): DeviceTraffic[] {
 
 /** blkio.throttle.io_service_bytes and io_serviced of v1: lines of `major:minor Operation value`. */
 export function parseBlkio(bytes: string, served: string): DeviceTraffic[] {
+  // Groups that never touched a device have only the line of the total.
+  if (!bytes.includes("Read")) return [];
   const devices = new Map<string, { readBytes: number; writtenBytes: number; reads: number; writes: number }>();
   const take = (text: string, read: "readBytes" | "reads", write: "writtenBytes" | "writes") => {
     for (const line of text.split("\n")) {

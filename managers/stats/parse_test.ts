@@ -1,5 +1,5 @@
 import assert from "@assert";
-import { count, flatKeys, limitOf, parseBlkio, parseIoStat, parseNetDev, parsePsi } from "./parse.ts";
+import { count, limitOf, lookUp, parseBlkio, parseIoStat, parseNetDev, parsePsi } from "./parse.ts";
 import { Rates } from "./rates.ts";
 
 Deno.test("numbers of kernel files: only whole ones, limits without the ones that mean none", () => {
@@ -18,7 +18,18 @@ Deno.test("numbers of kernel files: only whole ones, limits without the ones tha
   ) assert.equal(count(text), value, String(text));
   assert.equal(limitOf("9223372036854771712"), undefined);
   assert.equal(limitOf("64"), 64);
-  assert.deepEqual([...flatKeys("a 1\nb x\n c 2\n__proto__ 3\nd")], [["a", 1], ["__proto__", 3]]);
+  const of = lookUp("a 1\nb x\n c 2\n__proto__ 3\nna 4\nd");
+  assert.deepEqual(["a", "b", "c", "__proto__", "na", "d", "nothing", "toString"].map(of), [
+    1,
+    undefined,
+    undefined,
+    3,
+    4,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  assert.equal(lookUp("")("a"), undefined);
 });
 
 Deno.test("pressure: the total in nanoseconds; a kernel without the full line of the CPU tells zeros", () => {
@@ -54,6 +65,8 @@ Deno.test("device traffic of both versions", () => {
     parseIoStat("8:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n8:16 \nx\n").slice(0, 1),
     traffic,
   );
+  const [costly] = parseIoStat("8:0 rbytes=1 cost.usage=5 cost.wait=6 cost.indebt=7 cost.indelay=8\n");
+  assert.deepEqual(costly?.cost, { usageUs: 5, waitUs: 6, indebtUs: 7, indelayUs: 8 });
   const served = "8:0 Read 1\n8:0 Write 2\n8:0 Total 3\nTotal 3\n";
   assert.deepEqual(parseBlkio("8:0 Read 10\n8:0 Write 20\n8:0 Total 30\nTotal 30\n", served), traffic);
 });

@@ -32,6 +32,8 @@ export interface MemorySample {
   readonly allMajorPageFaults: number;
   /** Undefined when there is no limit (or it was not asked for). */
   readonly limit?: number;
+  /** What is kept for it when memory is short (v1: the soft limit); undefined when nothing is. */
+  readonly reservation?: number;
   readonly maxUsage?: number;
   readonly failCount?: number;
   readonly kernelUsage?: number;
@@ -44,6 +46,21 @@ export interface DeviceTraffic {
   readonly writtenBytes: number;
   readonly reads: number;
   readonly writes: number;
+  /** Of the I/O cost controller, where it is on; microseconds. */
+  readonly cost?: {
+    readonly usageUs: number;
+    readonly waitUs: number;
+    readonly indebtUs: number;
+    readonly indelayUs: number;
+  };
+}
+
+/** What processes of a group have open. */
+export interface OpenFiles {
+  readonly descriptors: number;
+  readonly sockets: number;
+  /** Soft limit of open files of the group's first process; Infinity for none, undefined when not told. */
+  readonly limit?: number;
 }
 
 /** CPU settings of a group, as cadvisor tells them. */
@@ -77,6 +94,9 @@ export interface GroupSample {
   readonly swap?: { readonly usage: number; readonly limit?: number };
   readonly pids?: number;
   readonly pidsLimit?: number;
+  /** Ids of the processes in the group itself, without the groups below. */
+  readonly processes?: readonly number[];
+  readonly open?: OpenFiles;
   readonly oomKills?: number;
   readonly psi?: { readonly cpu?: Psi; readonly memory?: Psi; readonly io?: Psi };
   readonly devices?: readonly DeviceTraffic[];
@@ -168,7 +188,32 @@ export interface NodeSample {
   readonly network?: NetworkSample;
   readonly fs?: FsSample;
   readonly imageFs?: FsSample;
+  /** File systems that the agent's directories and images lie on, each once; for the full page only. */
+  readonly disks?: readonly NodeDisk[];
   readonly rlimit?: { readonly at: number; readonly maxPid?: number; readonly running?: number };
+}
+
+/** What a block device has done since the machine booted (Documentation/admin-guide/iostats of the kernel). */
+export interface DiskTraffic {
+  readonly reads: number;
+  readonly readsMerged: number;
+  readonly sectorsRead: number;
+  readonly readMs: number;
+  readonly writes: number;
+  readonly writesMerged: number;
+  readonly sectorsWritten: number;
+  readonly writeMs: number;
+  readonly inFlight: number;
+  readonly ioMs: number;
+  readonly weightedMs: number;
+}
+
+/** A file system of the node, with what its device has done. */
+export interface NodeDisk {
+  /** Such as `/dev/vda1`; what the mount table calls the source. */
+  readonly device: string;
+  readonly fs: FsSample;
+  readonly traffic?: DiskTraffic;
 }
 
 /** One collection. */

@@ -7,6 +7,7 @@ import { killProcess } from "./deno_kill.ts";
 import { makeLink } from "./deno_link.ts";
 import { mount, mountBelow, unmount } from "./deno_mount.ts";
 import { beyond, isRefused, mkdirOutside, touchOutside } from "./deno_outside.ts";
+import { makeNowReader } from "./deno_read_now.ts";
 import { removeDirectoryTree } from "./deno_remove_tree.ts";
 import { run } from "./deno_run.ts";
 import { watchPath } from "./deno_watch.ts";
@@ -170,6 +171,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
     procRoot,
     cgroupRoot: options.cgroupRoot ?? "/sys/fs/cgroup",
     readText: (path) => guard("readText", path, () => Deno.readTextFile(inSys(path))),
+    readTextNow: makeNowReader(),
     readBytes: (path, limit) =>
       guard("readBytes", path, async () => {
         if (limit === undefined) return await Deno.readFile(path);

@@ -27,6 +27,15 @@ export class FakeHost extends FakeMachine implements Host {
     return this.attempt("readText", path, () => new TextDecoder().decode(this.file(path).data));
   }
 
+  readTextNow(path: string): string | undefined {
+    this.check("readText", path);
+    try {
+      return this.missingOk(() => new TextDecoder().decode(this.file(path).data));
+    } catch (thrown) {
+      throw hostError("readText", path, thrown);
+    }
+  }
+
   readBytes(path: string, limit?: number): Promise<Uint8Array> {
     return this.attempt("readBytes", path, () => this.file(path).data.slice(0, limit));
   }

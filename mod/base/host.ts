@@ -80,6 +80,12 @@ export interface Host {
   readonly cgroupRoot: string;
 
   readText(path: string): Promise<string>;
+  /**
+   * Reads a file that the kernel makes up (procfs, control groups) at once: such a read takes microseconds and never
+   * waits for a disk, and a promise for each would cost many times that. Never for other files: a disk that hangs would
+   * hold up the whole agent. Undefined when there is no such file, or its group or process has gone; throws otherwise.
+   */
+  readTextNow(path: string): string | undefined;
   readBytes(path: string, limit?: number): Promise<Uint8Array>;
   /** The last `bytes` bytes of a file. */
   readTail(path: string, bytes: number): Promise<Uint8Array>;

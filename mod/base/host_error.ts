@@ -60,6 +60,7 @@ export function errnoOf(thrown: unknown): string {
 const byNumber: Record<string, string> = {
   "1": "EPERM",
   "2": "ENOENT",
+  "3": "ESRCH",
   "5": "EIO",
   "13": "EACCES",
   "16": "EBUSY",
@@ -76,6 +77,7 @@ const byNumber: Record<string, string> = {
   "36": "ENAMETOOLONG",
   "39": "ENOTEMPTY",
   "40": "ELOOP",
+  "95": "EOPNOTSUPP",
   "116": "ESTALE",
   "122": "EDQUOT",
 };

@@ -127,10 +127,10 @@ Deno.test("/stats/summary: seconds, room below a limit or the node's memory, not
 Deno.test("/metrics/cadvisor: six labels on everything, a time except on settings, an error tells itself", () => {
   const lines = samples(cadvisorPage(snapshot, facts));
   const labels = 'container="main",id="/kubepods/podu1/c1",image="busybox",name="c1",namespace="ns",pod="we\\"b"';
-  const cpu = labels.replace(",id=", ',cpu="total",id=');
+  const cpu = `${labels},cpu="total"`;
   assert.ok(lines.includes(`container_cpu_usage_seconds_total{${cpu}} 0.039338117 ${at}`), lines.join("\n"));
   assert.ok(lines.includes(`container_spec_memory_limit_bytes{${labels}} 1000`));
-  assert.ok(lines.includes('machine_memory_bytes{boot_id="b",machine_id="m",system_uuid="s"} 10000'));
+  assert.ok(lines.includes(`machine_memory_bytes{boot_id="b",machine_id="m",system_uuid="s"} 10000 ${at}`));
   const failed = samples(cadvisorPage(undefined, facts));
   assert.ok(failed.includes("container_scrape_error 1") && failed.includes("machine_scrape_error 1"));
 });

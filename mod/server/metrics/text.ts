@@ -1,16 +1,25 @@
 /** Kinds of metrics, as the text format names them. */
-export type MetricType = "counter" | "gauge" | "histogram";
+export type MetricType = "counter" | "gauge" | "histogram" | "summary";
 
 /** Label names with their values, in the order in which they are written. */
 export type Labels = Readonly<Record<string, string>>;
 
 const escapes: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", '"': '\\"' };
 
+/** Labels as text, without braces. */
+export function labelPairs(labels: Labels): string {
+  let text = "";
+  for (const name in labels) {
+    const value = labels[name] ?? "";
+    const plain = /[\\\n"]/.test(value) ? value.replace(/[\\\n"]/g, (c) => escapes[c] ?? c) : value;
+    text += `${text === "" ? "" : ","}${name}="${plain}"`;
+  }
+  return text;
+}
+
 function labelText(labels: Labels): string {
-  const pairs = Object.entries(labels).map(([name, value]) =>
-    `${name}="${/[\\\n"]/.test(value) ? value.replace(/[\\\n"]/g, (c) => escapes[c] ?? c) : value}"`
-  );
-  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+  const text = labelPairs(labels);
+  return text === "" ? "" : `{${text}}`;
 }
 
 /** A value as the text format has it. */
@@ -21,6 +30,7 @@ export function numberText(value: number): string {
 }
 
 interface Family {
+  readonly type: MetricType;
   readonly head: string;
   readonly lines: string[];
 }
@@ -35,7 +45,7 @@ export class MetricsPage {
   family(name: string, type: MetricType, help: string): void {
     if (this.#families.has(name)) return;
     const text = help.replace(/[\\\n]/g, (c) => escapes[c] ?? c);
-    this.#families.set(name, { head: `# HELP ${name} ${text}\n# TYPE ${name} ${type}\n`, lines: [] });
+    this.#families.set(name, { type, head: `# HELP ${name} ${text}\n# TYPE ${name} ${type}\n`, lines: [] });
   }
 
   /**
@@ -48,6 +58,18 @@ export class MetricsPage {
     if (text === undefined) this.#texts.set(labels, text = labelText(labels));
     const time = atMs === undefined ? "" : ` ${Math.floor(atMs)}`;
     this.#families.get(name)?.lines.push(`${name}${suffix}${text} ${numberText(value)}${time}\n`);
+  }
+
+  /** Puts in a whole family whose samples are text already, each line ended; one without samples is not told. */
+  lines(name: string, type: MetricType, help: string, text: string): void {
+    if (text === "") return;
+    this.family(name, type, help);
+    this.#families.get(name)?.lines.push(text);
+  }
+
+  /** Every family that was named, with its type, also those without samples. */
+  declared(): ReadonlyMap<string, MetricType> {
+    return new Map([...this.#families].map(([name, { type }]) => [name, type]));
   }
 
   /** The whole page. */
