@@ -85,11 +85,28 @@ export class Observer implements Disposable {
     return this.#records;
   }
 
+  /** Waits as waitFor does; the error of a wait in vain has the last lines of the agent's log. */
+  async #wait<T>(
+    what: string,
+    look: () => Promise<T | undefined | false> | T | undefined | false,
+    within = patience,
+  ): Promise<T> {
+    try {
+      return await waitFor(what, look, { within });
+    } catch (thrown) {
+      const said = (await this.records()).filter((one) => one.msg !== "Pod status").slice(-15);
+      const text = said.map((one) => JSON.stringify(one).slice(0, 400)).join("\n");
+      throw new Error(`${thrown instanceof Error ? thrown.message : thrown}\nthe agent said last:\n${text}`, {
+        cause: thrown,
+      });
+    }
+  }
+
   /** Waits for a line of the log that `look` accepts. */
   async logged(what: string, look: (record: LogRecord) => boolean, after = 0): Promise<LogRecord> {
-    return await waitFor(`the log to say: ${what}`, async () => {
+    return await this.#wait(`the log to say: ${what}`, async () => {
       return (await this.records()).slice(after).find(look);
-    }, { within: patience });
+    });
   }
 
   /** The events of a pod, oldest first. */
@@ -100,10 +117,9 @@ export class Observer implements Disposable {
 
   /** Waits for an event of a pod. */
   async event(name: string, reason: string, text: RegExp = /./): Promise<SeenEvent> {
-    return await waitFor(
+    return await this.#wait(
       `the event ${reason} of ${name} that matches ${text}`,
       async () => (await this.events(name)).find((one) => one.reason === reason && text.test(one.message)),
-      { within: patience },
     );
   }
 
@@ -124,10 +140,10 @@ export class Observer implements Disposable {
   ): Promise<PodStatus> {
     let last: PodStatus | undefined;
     try {
-      return await waitFor(`${name}: ${what}`, async () => {
+      return await this.#wait(`${name}: ${what}`, async () => {
         last = await this.status(name);
         return last && look(last) ? last : undefined;
-      }, { within });
+      }, within);
     } catch (thrown) {
       const said = (await this.events(name)).slice(-8).map((one) => `${one.reason}: ${one.message}`);
       throw new Error(
@@ -237,7 +253,7 @@ export class Observer implements Disposable {
   /** Waits until neither the runtime nor the directories have anything of a pod. */
   async gone(name: string, uid: string): Promise<void> {
     const { kubelet, logs } = this.node.agent.paths;
-    await waitFor(`${name} to be gone`, async () => {
+    await this.#wait(`${name} to be gone`, async () => {
       const left = [
         ...(await this.sandboxes(name)).filter((one) => one.metadata?.uid === uid).map((one) => one.id),
         ...(await this.containers(name)).filter((one) => one.labels["io.kubernetes.pod.uid"] === uid).map((one) =>
@@ -248,7 +264,7 @@ export class Observer implements Disposable {
       ];
       if (left.length > 0) throw new Error(`left: ${left.join(", ")}`);
       return true;
-    }, { within: patience });
+    });
   }
 
   /** What is left of pods anywhere on the node; to be empty once no pod is wanted. */
@@ -279,11 +295,11 @@ export class Observer implements Disposable {
 
   /** Waits until nothing of any pod is left. */
   async nothingLeft(): Promise<void> {
-    await waitFor("nothing to be left of the pods", async () => {
+    await this.#wait("nothing to be left of the pods", async () => {
       const left = await this.remains();
       if (left.length > 0) throw new Error(left.join("\n"));
       return true;
-    }, { within: patience });
+    });
   }
 
   [Symbol.dispose](): void {
