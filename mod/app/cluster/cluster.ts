@@ -1,0 +1,40 @@
+import { KubeletError } from "../../base/errors.ts";
+import type { Cluster, ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
+
+/** Builds one part from the context; does no I/O. */
+export type PartFactory = (context: ClusterContext) => ClusterPart;
+
+/** The parts of a cluster's member, each from a file of its own beside this one; they start in this order. */
+const standardParts: readonly PartFactory[] = [];
+
+/** Puts the parts together. Throws with code Internal when two parts give what there can be only one of. */
+export function composeCluster(context: ClusterContext, factories: readonly PartFactory[] = standardParts): Cluster {
+  const parts = factories.map((make) => make(context));
+  return {
+    ...merge(parts),
+    start(agent): void {
+      for (const part of parts) part.start?.(agent);
+    },
+  };
+}
+
+function merge(parts: readonly ClusterParts[]): ClusterParts {
+  return {
+    sources: parts.flatMap(({ sources = [] }) => sources),
+    volumePlugins: parts.flatMap(({ volumePlugins = [] }) => volumePlugins),
+    projections: parts.flatMap(({ projections = [] }) => projections),
+    onStatus: (entry) => {
+      for (const part of parts) part.onStatus?.(entry);
+    },
+    ...single(parts, "objects"),
+    ...single(parts, "hostIPs"),
+    ...single(parts, "node"),
+  };
+}
+
+function single<K extends keyof ClusterParts>(parts: readonly ClusterParts[], key: K): Pick<ClusterParts, K> {
+  const given = parts.filter((part) => part[key] !== undefined);
+  const [one, another] = given;
+  if (another) throw new KubeletError("Internal", `two parts of the cluster's member give ${key}`);
+  return (one ? { [key]: one[key] } : {}) as Pick<ClusterParts, K>;
+}

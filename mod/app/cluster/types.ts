@@ -1,0 +1,83 @@
+import type { ImageService, RuntimeService } from "../../../cri/api.ts";
+import type { BuilderOptions } from "../../../managers/runtime/builder.ts";
+import type { StatusEntry } from "../../../managers/status/status_manager.ts";
+import type { ProjectionSource } from "../../../managers/volumes/projected.ts";
+import type { VolumePlugin } from "../../../managers/volumes/plugin.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Host } from "../../base/host.ts";
+import type { Logger } from "../../base/log.ts";
+import type { Random } from "../../base/random.ts";
+import type { Scope } from "../../base/scope.ts";
+import type { ApiClient } from "../../kube/api/types.ts";
+import type { EventSink } from "../../kube/events.ts";
+import type { Node } from "../../kube/types.ts";
+import type { PodSource } from "../../sources/source.ts";
+import type { ServedAgent } from "../agent_types.ts";
+import type { KubeletFlags } from "../config/flags.ts";
+import type { KubeletConfig } from "../config/kubelet_config.ts";
+import type { NodeFacts } from "../node_facts.ts";
+
+/** The clients of one API server, each with limits of its own (features.md A8). */
+export interface ClusterClients {
+  /** kubeAPIQPS and kubeAPIBurst. */
+  readonly main: ApiClient;
+  /** Leases and the node's status: no limit of rate, a short limit of time, connections of its own. */
+  readonly heartbeat: ApiClient;
+  /** eventRecordQPS and eventBurst. */
+  readonly events: ApiClient;
+}
+
+/** What the parts of a cluster's member are built from. The agent itself does not exist yet at that time. */
+export interface ClusterContext {
+  readonly clients: ClusterClients;
+  readonly config: KubeletConfig;
+  readonly flags: KubeletFlags;
+  readonly facts: NodeFacts;
+  readonly nodeName: string;
+  readonly host: Host;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly events: EventSink;
+  readonly runtime: RuntimeService;
+  readonly images: ImageService;
+  readonly runtimeName: string;
+  readonly runtimeVersion: string;
+  /** Owns what the parts run; it ends with the agent. */
+  readonly scope: Scope;
+}
+
+/**
+ * What the agent takes of a cluster. Every field is optional: an agent without an API server has none of them, and
+ * behaves as if each were absent. A part may add a field here when the agent learns to take it.
+ */
+export interface ClusterParts {
+  /** Pods from the API server, beside files and URLs. */
+  readonly sources?: readonly PodSource[];
+  /** ConfigMaps and Secrets for environments, in place of none. */
+  readonly objects?: BuilderOptions["objects"];
+  /** Volume kinds that need the API server. */
+  readonly volumePlugins?: readonly VolumePlugin[];
+  /** Sources of projected volumes that need the API server. */
+  readonly projections?: readonly ProjectionSource[];
+  /** Told of each new status of a pod; must not throw and must not wait. */
+  readonly onStatus?: (entry: StatusEntry) => void;
+  /** The node's addresses as pods' statuses and field references show them, primary first; none known yet: empty. */
+  readonly hostIPs?: () => readonly string[];
+  /** The node's object as the API server has it; undefined before it was read. For admission. */
+  readonly node?: () => Node | undefined;
+}
+
+/** One concern of a cluster's member, built by a file of its own beside this one. */
+export interface ClusterPart extends ClusterParts {
+  /**
+   * Begins the part's work, once the agent is put together and before it runs. Tasks are spawned in the context's
+   * scope; an API server that can't be reached is waited for there, never here.
+   */
+  readonly start?: (agent: ServedAgent) => void;
+}
+
+/** All parts as one: what the agent takes, and how they begin. */
+export interface Cluster extends ClusterParts {
+  start(agent: ServedAgent): void;
+}
