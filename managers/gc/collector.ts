@@ -1,8 +1,10 @@
 import { isNotFound, type RuntimeService } from "../../cri/api.ts";
 import { type Container, ContainerState, type ContainerStatus, PodSandboxState } from "../../cri/gen/runtime_pb.ts";
+import { allOf } from "../../mod/base/all_of.ts";
 import type { Clock } from "../../mod/base/clock.ts";
 import { asError, isAborted, messageOf } from "../../mod/base/errors.ts";
 import type { Because } from "../../mod/base/journal.ts";
+import { Lanes } from "../../mod/base/lanes.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { runtimeLabels } from "../../mod/pod/config/labels.ts";
@@ -68,6 +70,9 @@ export interface ContainerGC {
   ): Promise<void>;
 }
 
+/** How many pods' removals are under way at once, and how long one counts, milliseconds: one that hangs holds up no other. */
+const lanes = 4;
+const leaseMs = 10_000;
 /** Seconds that a container in an unknown state gets to stop before it is removed. */
 const unknownGrace = 2;
 
@@ -163,36 +168,50 @@ export function createContainerGC(options: ContainerGCOptions): ContainerGC {
     });
     /** Sandboxes in which a container could not be removed; they are not empty. */
     const held = new Set<string>();
+    /** By pod: what is done for it, one after another. */
+    const steps = new Map<string, (() => Promise<void>)[]>();
+    const after = (uid: string, step: () => Promise<void>) => steps.set(uid, [...steps.get(uid) ?? [], step]);
     for (const { item, reason, message } of plan.containers) {
       const listed = ours.get(item.id);
       if (!listed) continue;
       const why = because(listed, { reason, message });
-      const done = await attempt("Container", item.id, signal, async () => {
-        if (item.state === "unknown") {
-          const stop = {
-            ...why,
-            reason: "UnknownState",
-            message: "its state is unknown; stopped before it is removed",
-          };
-          await runtime.stopContainer(item.id, unknownGrace, { because: stop, signal });
-        }
-        await removeContainer(item.id, { because: why, signal });
+      after(item.podUid, async () => {
+        const done = await attempt("Container", item.id, signal, async () => {
+          if (item.state === "unknown") {
+            const stop = {
+              ...why,
+              reason: "UnknownState",
+              message: "its state is unknown; stopped before it is removed",
+            };
+            await runtime.stopContainer(item.id, unknownGrace, { because: stop, signal });
+          }
+          await removeContainer(item.id, { because: why, signal });
+        });
+        if (!done) held.add(item.sandboxId);
       });
-      if (!done) held.add(item.sandboxId);
     }
     for (const { item, reason, message } of plan.sandboxes) {
       const listed = boxes.get(item.id);
-      if (!listed || held.has(item.id)) continue;
+      if (!listed) continue;
       const why = because(listed, { reason, message });
-      await attempt("Sandbox", item.id, signal, async () => {
-        try {
-          await runtime.stopPodSandbox(item.id, { because: why, signal });
-          await runtime.removePodSandbox(item.id, { because: why, signal });
-        } catch (thrown) {
-          if (!isNotFound(thrown)) throw thrown;
-        }
+      after(item.podUid, async () => {
+        if (held.has(item.id)) return;
+        await attempt("Sandbox", item.id, signal, async () => {
+          try {
+            await runtime.stopPodSandbox(item.id, { because: why, signal });
+            await runtime.removePodSandbox(item.id, { because: why, signal });
+          } catch (thrown) {
+            if (!isNotFound(thrown)) throw thrown;
+          }
+        });
       });
     }
+    const running = new Lanes({ clock, lanes, leaseMs });
+    await allOf([...steps.values()].map((ofPod) =>
+      running.use(async () => {
+        for (const step of ofPod) await step();
+      }, signal)
+    ));
   }
 
   return {

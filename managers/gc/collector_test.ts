@@ -157,6 +157,21 @@ Deno.test("a container whose logs cannot be removed stays, and so does its sandb
   ]]);
 });
 
+Deno.test("a removal that hangs holds up its own pod's only", async () => {
+  const t = rig();
+  const ids = new Map<string, string>();
+  for (const uid of ["p", "q"]) ids.set(uid, await t.container(uid, await t.sandbox(uid), 0));
+  t.gone.add("p").add("q");
+  t.runtime.faults = (call, target) =>
+    call === "RemoveContainer" && target === ids.get("p") ? { hang: true } : undefined;
+  const collecting = t.gc.collect(new AbortController().signal);
+  await t.clock.advance(1000);
+  assert.deepEqual((await t.left()).containers, [ids.get("p")]);
+  // Its call ends by its own deadline, and so does the collection.
+  await t.clock.advance(600_000);
+  await collecting;
+});
+
 Deno.test("a runtime that cannot list fails the collection with the node's event, after the links were swept", async () => {
   const { gc, runtime, events, did } = rig();
   const error = new RuntimeError("ListContainers", grpcCode.Unavailable, "down");

@@ -240,6 +240,19 @@ Deno.test("serial and parallel pulls, in the order of asking", async () => {
   }
 });
 
+Deno.test("a serial pull that hangs gives up its turn after a while, but goes on", async () => {
+  const { pulls, images } = manual();
+  const { clock, manager, ensure } = rig({ images, serialize: true });
+  await using _ = manager;
+  const all = ["hangs:1", "b:1"].map((image) => ensure(image, { policy: "Always", uid: image }));
+  await clock.advance(299_999);
+  assert.deepEqual(pulls.map((p) => p.image), ["hangs:1"]);
+  await clock.advance(1);
+  assert.deepEqual(pulls.map((p) => [p.image, p.aborted]), [["hangs:1", false], ["b:1", false]]);
+  for (const pull of pulls) pull.done("ref");
+  await Promise.all(all);
+});
+
 Deno.test("equal pulls are merged; credentials and handlers keep them apart", async () => {
   const { pulls, images } = manual();
   const keyring = {

@@ -8,6 +8,11 @@ import type { Scope } from "../../mod/base/scope.ts";
 import { Semaphore } from "../../mod/base/semaphore.ts";
 import type { TokenBucket } from "./token_bucket.ts";
 
+/**
+ * How long a pull keeps others from their turn, milliseconds; one that takes longer hangs, or is so slow that the others
+ * go on beside it. Runtimes give up pulls without progress sooner than that, as a rule.
+ */
+const turnMs = 300_000;
 /** A pull that lasts is logged each time so many milliseconds have passed. */
 const progressMs = 60_000;
 
@@ -37,7 +42,8 @@ interface Pull {
 
 /**
  * Pulls images: as many at once as allowed, within the registry's rate, in the order of asking. Several requests for
- * the same image with the same credentials share one pull; it ends early only when all of them have gone.
+ * the same image with the same credentials share one pull; it ends early only when all of them have gone. A pull that
+ * does not come to an end gives up its turn, not its pull, so that it holds up no other pod's for good.
  */
 export class Puller {
   readonly #images: Pick<ImageService, "pullImage" | "imageStatus">;
@@ -115,7 +121,8 @@ export class Puller {
 
   async #run(pull: Pull, request: PullRequest): Promise<PullResult> {
     const { signal } = pull.controller;
-    using _place = await this.#places?.acquire(signal);
+    using place = await this.#places?.acquire(signal);
+    using _turn = place && this.#clock.after(turnMs, () => place[Symbol.dispose]());
     await this.#bucket.take(signal);
     if (signal.aborted) throw abortedBy(signal);
     const began = this.#clock.now();

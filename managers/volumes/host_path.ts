@@ -32,6 +32,7 @@ export function hostPathPlugin(): VolumePlugin {
   return {
     name: "kubernetes.io/host-path",
     live: false,
+    foreign: true,
     canSupport: (volume) => volumeKind(volume) === "hostPath",
     async setUp({ host, volume }) {
       const path = volume.hostPath?.path ?? "";

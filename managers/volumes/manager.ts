@@ -8,6 +8,7 @@ import type { EventSink } from "../../mod/kube/events.ts";
 import { podContainers } from "../../mod/kube/pod.ts";
 import type { BoundPod, Volume } from "../../mod/kube/types.ts";
 import { podDir, podVolumeDir } from "../../mod/pod/config/paths.ts";
+import { HangGuard } from "./hang_guard.ts";
 import { Operations } from "./operations.ts";
 import { volumeKind, type VolumeOnDisk, type VolumePlugin, VolumeSpecError } from "./plugin.ts";
 import { prepareSubPath } from "./sub_path.ts";
@@ -54,6 +55,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
 class Manager implements VolumeManager, SubPaths {
   readonly #o: VolumeManagerOptions;
   readonly #operations: Operations;
+  readonly #guard = new HangGuard();
   readonly #backoff: Backoff;
   /** Pod UID → volume name → what is, or may be, set up. */
   readonly #known = new Map<string, Map<string, Known>>();
@@ -171,7 +173,9 @@ class Manager implements VolumeManager, SubPaths {
       const warn = (reason: string, message: string) => events?.pod({ pod, type: "Warning", reason, message });
       const context = { host, log, clock, rootDir, podUid: uid, name: volume.name, dir, signal, pod, volume, warn };
       await plugin.attach?.(context);
-      known.mounted = await plugin.setUp(context);
+      known.mounted = await (plugin.foreign
+        ? this.#guard.run(uid, signal, () => plugin.setUp(context))
+        : plugin.setUp(context));
       return known.mounted;
     });
   }
@@ -240,7 +244,12 @@ class Manager implements VolumeManager, SubPaths {
   prepareSubPath(request: Parameters<SubPaths["prepareSubPath"]>[0]): Promise<string> {
     const { host, rootDir } = this.#o;
     const key = keyOf(request.pod.metadata.uid, "sub-paths/");
-    return this.#operations.run(key, request.signal, () => prepareSubPath(host, rootDir, request));
+    const { uid } = request.pod.metadata;
+    return this.#operations.run(
+      key,
+      request.signal,
+      (signal) => this.#guard.run(uid, signal, () => prepareSubPath(host, rootDir, request)),
+    );
   }
 }
 

@@ -36,6 +36,8 @@ export interface VolumePlugin {
   readonly name: string;
   /** True when the contents follow the pod or API objects: each sync calls setUp again. */
   readonly live: boolean;
+  /** True when a set-up touches paths that are not the agent's own, such as the node's: those may hang. */
+  readonly foreign?: boolean;
   canSupport(volume: Volume): boolean;
   /** Stages before a set-up, for volumes that are attached and mounted once per node. */
   attach?(context: SetUpContext): Promise<void>;

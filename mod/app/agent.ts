@@ -192,6 +192,7 @@ class ComposedAgent implements ServedAgent {
       backoff,
       host,
       clock,
+      journal: options.journal,
       events,
       log,
       status: (pod, observed, situation) => statusOf(statusFacts, pod, observed, situation),
@@ -223,7 +224,7 @@ class ComposedAgent implements ServedAgent {
       clock,
       log,
       workers: this.#workers,
-      cgroups: this.#cgroups,
+      cgroups,
       volumes,
       podsDir: rootPaths.pods(rootDir),
       collectGarbage: async (signal) => {

@@ -1,5 +1,5 @@
 import { type CgroupManagerOptions, createCgroupManager } from "../../managers/cgroups/manager.ts";
-import type { CgroupManager, GroupKiller } from "../../managers/cgroups/types.ts";
+import type { CgroupManager, GroupKiller, OrphanGroups } from "../../managers/cgroups/types.ts";
 import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
 import { canMountImages } from "../../managers/runtime/image_volumes.ts";
 import { createUserNamespaces } from "../../managers/userns/manager.ts";
@@ -28,7 +28,7 @@ function amounts(...lists: Readonly<Record<string, Quantity>>[]): Amounts {
 }
 
 /** The control groups of this agent's pods. */
-export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller {
+export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & OrphanGroups {
   const { config, facts } = o;
   const hugePages = Object.entries(facts.capacity).filter(([name]) => name.startsWith("hugepages-"));
   const enforce = new Set(config.enforceNodeAllocatable);

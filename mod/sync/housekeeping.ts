@@ -1,4 +1,4 @@
-import type { CgroupManager } from "../../managers/cgroups/types.ts";
+import type { CgroupManager, OrphanGroups } from "../../managers/cgroups/types.ts";
 import type { VolumeManager } from "../../managers/volumes/types.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
@@ -13,7 +13,7 @@ export interface HousekeepingOptions {
   clock: Clock;
   log: Logger;
   workers: Pick<PodWorkers, "has">;
-  cgroups: Pick<CgroupManager, "podsWithGroups" | "destroyPod">;
+  cgroups: Pick<CgroupManager, "podsWithGroups" | "destroyPod"> & OrphanGroups;
   volumes: Pick<VolumeManager, "podsOnDisk" | "unmountPod">;
   /** `<root>/pods`. */
   podsDir: string;
@@ -28,10 +28,17 @@ export interface HousekeepingOptions {
 /** Pod directories are named by UID; anything else in the pods directory is not ours to remove. */
 const uidShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/;
 
-/** Cleans up what pods left behind that no worker looks after (features.md B19, H32). One run at a time. */
+/**
+ * Cleans up what pods left behind that no worker looks after (features.md B19, H32). One look at the disk, one garbage
+ * collection and one clean-up of each pod at a time; none of them waits for another, so that a directory which cannot be
+ * unmounted, or a runtime call that hangs, holds up only what it is about.
+ */
 export class Housekeeping {
   readonly #o: HousekeepingOptions;
-  #running = false;
+  #looking = false;
+  #collecting = false;
+  /** UIDs of pods whose remainder is being cleaned up. */
+  readonly #cleaning = new Set<string>();
   #dirty = true;
   #lastFull = 0;
   #lastGarbage: number;
@@ -46,59 +53,100 @@ export class Housekeeping {
     this.#dirty = true;
   }
 
-  /** Starts a run if one is due and none is under way. */
+  /** Starts what is due and not under way. */
   trigger(): void {
-    if (this.#running) return;
-    const now = this.#o.clock.now();
-    const full = this.#dirty || now - this.#lastFull >= (this.#o.fullMs ?? 60_000);
-    const garbage = now - this.#lastGarbage >= (this.#o.garbageMs ?? 60_000);
-    if (!full && !garbage) return;
-    this.#running = true;
-    this.#o.scope.spawn("housekeeping", async (signal) => {
-      try {
-        if (full) {
-          this.#dirty = false;
-          this.#lastFull = now;
-          await this.#cleanDisk(signal);
+    const { clock, scope, fullMs = 60_000, garbageMs = 60_000 } = this.#o;
+    const now = clock.now();
+    if (!this.#looking && (this.#dirty || now - this.#lastFull >= fullMs)) {
+      this.#looking = true;
+      this.#dirty = false;
+      this.#lastFull = now;
+      scope.spawn("housekeeping", async (signal) => {
+        try {
+          await this.#look(signal);
+        } catch (thrown) {
+          this.#failed(signal, "housekeeping failed; trying again", thrown);
+        } finally {
+          this.#looking = false;
         }
-        if (garbage) {
-          this.#lastGarbage = now;
+      });
+    }
+    if (!this.#collecting && now - this.#lastGarbage >= garbageMs) {
+      this.#collecting = true;
+      this.#lastGarbage = now;
+      scope.spawn("garbage collection", async (signal) => {
+        try {
           await this.#o.collectGarbage(signal);
+        } catch (thrown) {
+          this.#failed(signal, "garbage collection failed; trying again", thrown);
+        } finally {
+          this.#collecting = false;
         }
-      } catch (thrown) {
-        if (signal.aborted) throw thrown;
-        this.#dirty = true;
-        this.#o.log.error("housekeeping failed; trying again", { error: messageOf(thrown) });
-      } finally {
-        this.#running = false;
-      }
-    });
+      });
+    }
   }
 
-  async #cleanDisk(signal: AbortSignal): Promise<void> {
-    const { host, workers, volumes, cgroups, podsDir, log } = this.#o;
+  #failed(signal: AbortSignal, what: string, thrown: unknown): void {
+    if (signal.aborted) throw thrown;
+    this.#dirty = true;
+    this.#o.log.error(what, { error: messageOf(thrown) });
+  }
+
+  /** Finds what is left of pods that nobody looks after; each is cleaned up on its own. */
+  async #look(signal: AbortSignal): Promise<void> {
+    const { host, workers, volumes, cgroups, podsDir, scope } = this.#o;
     const withVolumes = new Set(await volumes.podsOnDisk());
-    if (signal.aborted) return;
     const dirs = await host.stat(podsDir) ? await host.readDir(podsDir) : [];
-    for (const { name, kind } of dirs) {
+    const withDirs = new Set(
+      dirs.flatMap(({ name, kind }) => kind === "directory" && uidShape.test(name) ? [name] : []),
+    );
+    const withGroups = new Set(await cgroups.podsWithGroups());
+    for (const uid of new Set([...withDirs, ...withGroups])) {
       if (signal.aborted) return;
-      if (kind !== "directory" || !uidShape.test(name) || workers.has(name)) continue;
+      if (workers.has(uid) || this.#cleaning.has(uid)) continue;
+      this.#cleaning.add(uid);
+      scope.spawn(`housekeeping of ${uid}`, async (signal) => {
+        try {
+          await this.#clean(uid, {
+            volumes: withVolumes.has(uid),
+            dir: withDirs.has(uid),
+            group: withGroups.has(uid),
+            signal,
+          });
+        } finally {
+          this.#cleaning.delete(uid);
+        }
+      });
+    }
+  }
+
+  async #clean(
+    uid: string,
+    left: { volumes: boolean; dir: boolean; group: boolean; signal: AbortSignal },
+  ): Promise<void> {
+    const { host, volumes, cgroups, workers, podsDir, log } = this.#o;
+    const { signal } = left;
+    const step = async (what: string, work: () => Promise<void>): Promise<boolean> => {
+      // A pod may have come back meanwhile.
+      if (signal.aborted || workers.has(uid)) return false;
       try {
-        if (withVolumes.has(name)) await volumes.unmountPod(name, signal);
-        await host.removeTree(`${podsDir}/${name}`);
-        log.info("removed the directory of a pod that is gone", { podUid: name });
+        await work();
+        return true;
       } catch (thrown) {
         if (signal.aborted) throw thrown;
         this.#dirty = true;
-        log.warn("the directory of a pod that is gone cannot be removed yet", {
-          podUid: name,
-          error: messageOf(thrown),
-        });
+        log.warn(`the ${what} of a pod that is gone cannot be removed yet`, { podUid: uid, error: messageOf(thrown) });
+        return false;
       }
+    };
+    if (left.volumes) {
+      // While its volumes are there the group only loses its CPU (runtime-contract.md section 6).
+      if (left.group && !await step("control group's CPU", () => cgroups.minimiseCpu(uid))) return;
+      if (!await step("volumes", () => volumes.unmountPod(uid, signal))) return;
     }
-    for (const uid of await cgroups.podsWithGroups(signal)) {
-      if (signal.aborted) return;
-      if (!workers.has(uid)) await cgroups.destroyPod(uid);
+    if (left.group) await step("control group", () => cgroups.destroyPod(uid));
+    if (left.dir && await step("directory", () => host.removeTree(`${podsDir}/${uid}`))) {
+      log.info("removed the directory of a pod that is gone", { podUid: uid });
     }
   }
 }

@@ -3,9 +3,9 @@ import type { PodSituation } from "../../managers/runtime/types.ts";
 import type { MountedVolume } from "../pod/mounted_volume.ts";
 import { allOf } from "../base/all_of.ts";
 import { KubeletError, messageOf } from "../base/errors.ts";
-import { containerPath, podContainers, podFullName } from "../kube/pod.ts";
+import { containerPath, podContainers, podFullName, podRef } from "../kube/pod.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
-import type { PodActions } from "../pod/actions.ts";
+import type { PodActions, Why } from "../pod/actions.ts";
 import { podText } from "../pod/decide/backoff.ts";
 import { decide, isLive } from "../pod/decide/decide.ts";
 import { newest, type ObservedPod, unobserved } from "../pod/observed.ts";
@@ -13,6 +13,7 @@ import type { ForcedEnd } from "../pod/status/input.ts";
 import { isTerminal } from "../pod/status/phase.ts";
 import type { PodSyncerOptions } from "./pod_syncer_types.ts";
 import type { PodSyncer, SyncOutcome, TerminateContext } from "./pod_worker.ts";
+import { noted } from "./step_note.ts";
 
 /** What the syncer remembers of a pod between passes. */
 interface Memory {
@@ -28,6 +29,8 @@ interface Memory {
   lastError: string | undefined;
   /** For each container's name, the ended instance whose back-off has been told. */
   heldTold: Map<string, string>;
+  /** Why the pod was ended. */
+  endedFor: Why;
 }
 
 /** After this long the status of a failed pull goes from its error to its back-off, in milliseconds. */
@@ -61,6 +64,7 @@ export class AgentPodSyncer implements PodSyncer {
         stale: false,
         lastError: undefined,
         heldTold: new Map(),
+        endedFor: { reason: "PodEnded", message: "the pod has ended" },
       };
       this.#memory.set(uid, memory);
     }
@@ -202,6 +206,7 @@ export class AgentPodSyncer implements PodSyncer {
     const { signal, why, graceSeconds, failed } = context;
     const { pleg, probes, clock } = this.#o;
     const uid = pod.metadata.uid;
+    this.#of(uid).endedFor = why;
     probes.stopLivenessAndStartup(uid);
     // The picture must be newer than whatever the pass that was called off has done.
     const known = this.#of(uid).stale ? undefined : pleg.get(uid);
@@ -230,8 +235,12 @@ export class AgentPodSyncer implements PodSyncer {
 
   async release(pod: BoundPod, { signal, removed }: { signal: AbortSignal; removed: boolean }): Promise<void> {
     const uid = pod.metadata.uid;
-    await allOf([this.#o.volumes.unmountPod(uid, signal), this.#o.cgroups.destroyPod(uid)]);
     const memory = this.#of(uid);
+    const because = { pod: podRef(pod), ...memory.endedFor };
+    await allOf([
+      noted(this.#o, because, "its volumes are being unmounted", () => this.#o.volumes.unmountPod(uid, signal)),
+      noted(this.#o, because, "its control group is being removed", () => this.#o.cgroups.destroyPod(uid)),
+    ]);
     memory.mountedFor = undefined;
     memory.volumes = new Map();
     // Nothing of the pod runs and nothing will: one whose containers do not tell how it ended has failed.
@@ -251,7 +260,8 @@ export class AgentPodSyncer implements PodSyncer {
     this.#o.statuses.remove(uid);
     await this.#o.removeLogLinks(pod, observed);
     await this.#o.runner.removePod(pod, observed, why, signal);
-    await host.removeTree(this.#o.podDir(uid));
+    const because = { pod: podRef(pod), ...why };
+    await noted(this.#o, because, "its directory is being removed", () => host.removeTree(this.#o.podDir(uid)));
     const logDir = this.#o.logDir(pod);
     if (logDir !== undefined) await host.removeTree(logDir);
     await pleg.refresh(uid, signal);

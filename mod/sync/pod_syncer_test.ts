@@ -5,6 +5,7 @@ import { StatusManager } from "../../managers/status/status_manager.ts";
 import { Backoff } from "../base/backoff.ts";
 import { FakeClock } from "../base/fake_clock.ts";
 import { FakeHost } from "../base/fake_host.ts";
+import { Journal } from "../base/journal.ts";
 import { silent } from "../base/log.ts";
 import { RecordingEvents } from "../kube/events.ts";
 import type { BoundPod } from "../kube/types.ts";
@@ -74,6 +75,10 @@ function make(observed: ObservedPod | undefined) {
     statuses,
     now: clock.now(),
     events: new RecordingEvents(),
+    clock,
+    journal: new Journal({ clock }),
+    unmount: Promise.resolve(),
+    killFails: undefined as Error | undefined,
     backoff: new Backoff({ clock, initial: 10_000, max: 300_000 }),
     deadlineMs: undefined as number | undefined,
   };
@@ -86,6 +91,7 @@ function make(observed: ObservedPod | undefined) {
       return Promise.resolve({ failures: new Map(), started: [] });
     }
     override killPod(): Promise<void> {
+      if (t.killFails) return Promise.reject(t.killFails);
       t.observed = picture(
         (t.observed?.containers ?? []).map((c) => c.state === "running" ? { ...c, state: "exited", finishedAt: 2 } : c),
         false,
@@ -101,7 +107,7 @@ function make(observed: ObservedPod | undefined) {
     runner: new Runner(),
     volumes: {
       mountPod: () => Promise.resolve(new Map()),
-      unmountPod: () => Promise.resolve(),
+      unmountPod: () => t.unmount,
       podsOnDisk: () => Promise.resolve([]),
       hasVolumes: () => Promise.resolve(false),
     },
@@ -120,6 +126,7 @@ function make(observed: ObservedPod | undefined) {
     images: { heldMs: () => 0 },
     statuses,
     backoff: t.backoff,
+    journal: t.journal,
     host: new FakeHost(),
     clock,
     events: t.events,
@@ -237,4 +244,38 @@ Deno.test("a sidecar that ended together with what it served is not started agai
   assert.ok((await sync()).terminal);
   assert.equal(t.applied, 0);
   assert.equal(phase(), "Failed");
+});
+
+Deno.test("a pod that cannot be ended is told once for each reason", async () => {
+  const { t, terminate: end } = make(picture([container("c", {})]));
+  t.killFails = new Error("the runtime hangs");
+  await assert.rejects(end(), /the runtime hangs/);
+  await assert.rejects(end(), /the runtime hangs/);
+  t.killFails = new Error("processes 5 survived");
+  await assert.rejects(end());
+  assert.deepEqual(t.events.events.map((e) => [e.type, e.reason, e.message]), [
+    ["Warning", "FailedKillPod", "error killing pod: the runtime hangs"],
+    ["Warning", "FailedKillPod", "error killing pod: processes 5 survived"],
+  ]);
+  t.killFails = undefined;
+  await end();
+});
+
+Deno.test("an unmount that lasts is in the journal while it does, with why the pod is ended", async () => {
+  const { t, terminate, release } = make(picture([]));
+  await terminate();
+  const gate = Promise.withResolvers<void>();
+  t.unmount = gate.promise;
+  const releasing = release(true);
+  await t.clock.advance(29_999);
+  assert.deepEqual(t.journal.records("u1"), []);
+  await t.clock.advance(100_000);
+  gate.resolve();
+  await releasing;
+  assert.deepEqual(t.journal.records("u1").map((r) => [r.action, r.reason, r.message]), [
+    ["Waiting", "Test", "test; its volumes are being unmounted, for 30 s now"],
+    ["Waiting", "Test", "test; its volumes are being unmounted, for 90 s now"],
+    ["Waited", "Test", "test; its volumes are being unmounted: it took 130 s"],
+  ]);
+  assert.equal(t.clock.pending, 0);
 });

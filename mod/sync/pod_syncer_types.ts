@@ -7,6 +7,7 @@ import type { VolumeManager } from "../../managers/volumes/types.ts";
 import type { Backoff } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Host } from "../base/host.ts";
+import type { Journal } from "../base/journal.ts";
 import type { Logger } from "../base/log.ts";
 import type { EventSink } from "../kube/events.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
@@ -38,6 +39,8 @@ export interface PodSyncerOptions {
   backoff: Backoff;
   host: Pick<Host, "mkdir" | "removeTree">;
   clock: Clock;
+  /** Gets what takes long of a pod's end; runtime calls leave their own records. */
+  journal: Pick<Journal, "note">;
   events: EventSink;
   log: Logger;
   /** Computes a pod's status; pure. */
