@@ -12,8 +12,13 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
+	certificates "k8s.io/api/certificates/v1"
 	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
+	node "k8s.io/api/node/v1"
+	policy "k8s.io/api/policy/v1"
 	storage "k8s.io/api/storage/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -133,7 +138,22 @@ var scalars = map[string][2]string{
 	"k8s.io/component-base/logs/api/v1.TimeOrMetaDuration": {"flush", "string | number"},
 }
 
-type object struct{ ts, schema string }
+// Types whose name another package's type has too.
+var renamed = map[string]string{
+	"k8s.io/api/storage/v1.TokenRequest": "CSITokenRequest",
+}
+
+type object struct {
+	ts, schema string
+	of         reflect.Type
+}
+
+func nameOf(t reflect.Type) string {
+	if n, ok := renamed[t.PkgPath()+"."+t.Name()]; ok {
+		return n
+	}
+	return t.Name()
+}
 
 var objects = map[string]object{}
 
@@ -146,7 +166,7 @@ func typeOf(t reflect.Type) (schema, ts string) {
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		return structOf(t), t.Name()
+		return structOf(t), nameOf(t)
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return "bytes", "string"
@@ -185,11 +205,14 @@ func fields(t reflect.Type, visit func(name string, optional bool, f reflect.Str
 }
 
 func structOf(t reflect.Type) string {
-	name := t.Name()
-	if _, ok := objects[name]; ok {
+	name := nameOf(t)
+	if o, ok := objects[name]; ok {
+		if o.of != t {
+			must(fmt.Errorf("two types are called %s: %v and %v; give one another name in renamed", name, o.of, t))
+		}
 		return name
 	}
-	objects[name] = object{}
+	objects[name] = object{of: t}
 	var ts, schema strings.Builder
 	fmt.Fprintf(&ts, "export interface %s {\n", name)
 	fmt.Fprintf(&schema, "  %s: {\n", name)
@@ -204,7 +227,7 @@ func structOf(t reflect.Type) string {
 	})
 	ts.WriteString("}\n\n")
 	schema.WriteString("  },\n")
-	objects[name] = object{ts.String(), schema.String()}
+	objects[name] = object{ts.String(), schema.String(), t}
 	return name
 }
 
@@ -212,7 +235,9 @@ func main() {
 	must(os.WriteFile(os.Args[1], []byte(protoText()), 0o644))
 	for _, o := range []any{core.Pod{}, core.PodList{}, core.Node{}, core.Event{}, core.Secret{}, core.ConfigMap{}, core.Service{},
 		coordination.Lease{}, kubelet.KubeletConfiguration{}, kubelet.SerializedNodeConfigSource{}, kubelet.CredentialProviderConfig{},
-		core.PersistentVolume{}, core.PersistentVolumeClaim{}, storage.CSINode{}, core.PodLogOptions{}} {
+		core.PersistentVolume{}, core.PersistentVolumeClaim{}, storage.CSINode{}, core.PodLogOptions{},
+		core.Namespace{}, core.ServiceAccount{}, authentication.TokenRequest{}, authentication.TokenReview{}, authorization.SubjectAccessReview{},
+		certificates.CertificateSigningRequest{}, storage.VolumeAttachment{}, storage.CSIDriver{}, node.RuntimeClass{}, policy.Eviction{}} {
 		structOf(reflect.TypeOf(o))
 	}
 	var names []string

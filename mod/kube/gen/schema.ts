@@ -40,6 +40,31 @@ export const schema: Record<string, Record<string, string>> = {
     shareName: "string!",
     readOnly: "bool",
   },
+  BoundObjectReference: {
+    kind: "string",
+    apiVersion: "string",
+    name: "string",
+    uid: "string",
+  },
+  CSIDriver: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    spec: "CSIDriverSpec!",
+  },
+  CSIDriverSpec: {
+    attachRequired: "bool",
+    podInfoOnMount: "bool",
+    volumeLifecycleModes: "[]string",
+    storageCapacity: "bool",
+    fsGroupPolicy: "string",
+    tokenRequests: "[]CSITokenRequest",
+    requiresRepublish: "bool",
+    seLinuxMount: "bool",
+    nodeAllocatableUpdatePeriodSeconds: "int64",
+    serviceAccountTokenInSecrets: "bool",
+    preventPodSchedulingIfMissing: "bool",
+  },
   CSINode: {
     kind: "string",
     apiVersion: "string",
@@ -67,6 +92,10 @@ export const schema: Record<string, Record<string, string>> = {
     controllerExpandSecretRef: "SecretReference",
     nodeExpandSecretRef: "SecretReference",
   },
+  CSITokenRequest: {
+    audience: "string!",
+    expirationSeconds: "int64",
+  },
   CSIVolumeSource: {
     driver: "string!",
     readOnly: "bool",
@@ -93,6 +122,35 @@ export const schema: Record<string, Record<string, string>> = {
     secretFile: "string",
     secretRef: "LocalObjectReference",
     readOnly: "bool",
+  },
+  CertificateSigningRequest: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    spec: "CertificateSigningRequestSpec!",
+    status: "CertificateSigningRequestStatus",
+  },
+  CertificateSigningRequestCondition: {
+    type: "string!",
+    status: "string!",
+    reason: "string",
+    message: "string",
+    lastUpdateTime: "time",
+    lastTransitionTime: "time",
+  },
+  CertificateSigningRequestSpec: {
+    request: "bytes!",
+    signerName: "string!",
+    expirationSeconds: "int32",
+    usages: "[]string",
+    username: "string",
+    uid: "string",
+    groups: "[]string",
+    extra: "{}[]string",
+  },
+  CertificateSigningRequestStatus: {
+    conditions: "[]CertificateSigningRequestCondition",
+    certificate: "bytes",
   },
   CinderPersistentVolumeSource: {
     volumeID: "string!",
@@ -274,6 +332,16 @@ export const schema: Record<string, Record<string, string>> = {
   DaemonEndpoint: {
     Port: "int32!",
   },
+  DeleteOptions: {
+    kind: "string",
+    apiVersion: "string",
+    gracePeriodSeconds: "int64",
+    preconditions: "Preconditions",
+    orphanDependents: "bool",
+    propagationPolicy: "string",
+    dryRun: "[]string",
+    ignoreStoreReadErrorWithClusterBreakingPotential: "bool",
+  },
   DownwardAPIProjection: {
     items: "[]DownwardAPIVolumeFile",
   },
@@ -366,6 +434,12 @@ export const schema: Record<string, Record<string, string>> = {
     component: "string",
     host: "string",
   },
+  Eviction: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    deleteOptions: "DeleteOptions",
+  },
   ExecAction: {
     command: "[]string",
   },
@@ -379,6 +453,15 @@ export const schema: Record<string, Record<string, string>> = {
     fsType: "string",
     readOnly: "bool",
     wwids: "[]string",
+  },
+  FieldSelectorAttributes: {
+    rawSelector: "string",
+    requirements: "[]FieldSelectorRequirement",
+  },
+  FieldSelectorRequirement: {
+    key: "string!",
+    operator: "string!",
+    values: "[]string",
   },
   FileKeySelector: {
     volumeName: "string!",
@@ -654,6 +737,10 @@ export const schema: Record<string, Record<string, string>> = {
     matchLabels: "{}string",
     matchExpressions: "[]LabelSelectorRequirement",
   },
+  LabelSelectorAttributes: {
+    rawSelector: "string",
+    requirements: "[]LabelSelectorRequirement",
+  },
   LabelSelectorRequirement: {
     key: "string!",
     operator: "string!",
@@ -744,6 +831,27 @@ export const schema: Record<string, Record<string, string>> = {
     server: "string!",
     path: "string!",
     readOnly: "bool",
+  },
+  Namespace: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    spec: "NamespaceSpec",
+    status: "NamespaceStatus",
+  },
+  NamespaceCondition: {
+    type: "string!",
+    status: "string!",
+    lastTransitionTime: "time",
+    reason: "string",
+    message: "string",
+  },
+  NamespaceSpec: {
+    finalizers: "[]string",
+  },
+  NamespaceStatus: {
+    phase: "string",
+    conditions: "[]NamespaceCondition",
   },
   Node: {
     kind: "string",
@@ -849,6 +957,10 @@ export const schema: Record<string, Record<string, string>> = {
     architecture: "string!",
     swap: "NodeSwapStatus",
   },
+  NonResourceAttributes: {
+    path: "string",
+    verb: "string",
+  },
   ObjectFieldSelector: {
     apiVersion: "string",
     fieldPath: "string!",
@@ -878,6 +990,9 @@ export const schema: Record<string, Record<string, string>> = {
     apiVersion: "string",
     resourceVersion: "string",
     fieldPath: "string",
+  },
+  Overhead: {
+    podFixed: "{}quantity",
   },
   OwnerReference: {
     apiVersion: "string!",
@@ -1171,6 +1286,10 @@ export const schema: Record<string, Record<string, string>> = {
     fsType: "string",
     readOnly: "bool",
   },
+  Preconditions: {
+    uid: "string",
+    resourceVersion: "string",
+  },
   PreferredSchedulingTerm: {
     weight: "int32!",
     preference: "NodeSelectorTerm!",
@@ -1219,6 +1338,17 @@ export const schema: Record<string, Record<string, string>> = {
     secretRef: "LocalObjectReference",
     readOnly: "bool",
   },
+  ResourceAttributes: {
+    namespace: "string",
+    verb: "string",
+    group: "string",
+    version: "string",
+    resource: "string",
+    subresource: "string",
+    name: "string",
+    fieldSelector: "FieldSelectorAttributes",
+    labelSelector: "LabelSelectorAttributes",
+  },
   ResourceClaim: {
     name: "string!",
     request: "string",
@@ -1241,6 +1371,14 @@ export const schema: Record<string, Record<string, string>> = {
   ResourceStatus: {
     name: "string!",
     resources: "[]ResourceHealth",
+  },
+  RuntimeClass: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    handler: "string!",
+    overhead: "Overhead",
+    scheduling: "Scheduling",
   },
   SELinuxOptions: {
     user: "string",
@@ -1271,6 +1409,10 @@ export const schema: Record<string, Record<string, string>> = {
     volumeName: "string",
     fsType: "string",
     readOnly: "bool",
+  },
+  Scheduling: {
+    nodeSelector: "{}string",
+    tolerations: "[]Toleration",
   },
   SeccompProfile: {
     type: "string!",
@@ -1334,6 +1476,14 @@ export const schema: Record<string, Record<string, string>> = {
     metadata: "ObjectMeta",
     spec: "ServiceSpec",
     status: "ServiceStatus",
+  },
+  ServiceAccount: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    secrets: "[]ObjectReference",
+    imagePullSecrets: "[]LocalObjectReference",
+    automountServiceAccountToken: "bool",
   },
   ServiceAccountTokenProjection: {
     audience: "string",
@@ -1401,6 +1551,27 @@ export const schema: Record<string, Record<string, string>> = {
     readOnly: "bool",
     secretRef: "LocalObjectReference",
   },
+  SubjectAccessReview: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    spec: "SubjectAccessReviewSpec!",
+    status: "SubjectAccessReviewStatus",
+  },
+  SubjectAccessReviewSpec: {
+    resourceAttributes: "ResourceAttributes",
+    nonResourceAttributes: "NonResourceAttributes",
+    user: "string",
+    groups: "[]string",
+    extra: "{}[]string",
+    uid: "string",
+  },
+  SubjectAccessReviewStatus: {
+    allowed: "bool!",
+    denied: "bool",
+    reason: "string",
+    evaluationError: "string",
+  },
   Sysctl: {
     name: "string!",
     value: "string!",
@@ -1418,6 +1589,39 @@ export const schema: Record<string, Record<string, string>> = {
   TextOptions: {
     splitStream: "bool",
     infoBufferSize: "quantity",
+  },
+  TokenRequest: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    spec: "TokenRequestSpec!",
+    status: "TokenRequestStatus",
+  },
+  TokenRequestSpec: {
+    audiences: "[]string!",
+    expirationSeconds: "int64",
+    boundObjectRef: "BoundObjectReference",
+  },
+  TokenRequestStatus: {
+    token: "string!",
+    expirationTimestamp: "time!",
+  },
+  TokenReview: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    spec: "TokenReviewSpec!",
+    status: "TokenReviewStatus",
+  },
+  TokenReviewSpec: {
+    token: "string",
+    audiences: "[]string",
+  },
+  TokenReviewStatus: {
+    authenticated: "bool",
+    user: "UserInfo",
+    audiences: "[]string",
+    error: "string",
   },
   Toleration: {
     key: "string",
@@ -1450,6 +1654,12 @@ export const schema: Record<string, Record<string, string>> = {
     kind: "string!",
     name: "string!",
     namespace: "string",
+  },
+  UserInfo: {
+    username: "string",
+    uid: "string",
+    groups: "[]string",
+    extra: "{}[]string",
   },
   UserNamespaces: {
     idsPerPod: "int64",
@@ -1491,9 +1701,36 @@ export const schema: Record<string, Record<string, string>> = {
     ephemeral: "EphemeralVolumeSource",
     image: "ImageVolumeSource",
   },
+  VolumeAttachment: {
+    kind: "string",
+    apiVersion: "string",
+    metadata: "ObjectMeta",
+    spec: "VolumeAttachmentSpec!",
+    status: "VolumeAttachmentStatus",
+  },
+  VolumeAttachmentSource: {
+    persistentVolumeName: "string",
+    inlineVolumeSpec: "PersistentVolumeSpec",
+  },
+  VolumeAttachmentSpec: {
+    attacher: "string!",
+    source: "VolumeAttachmentSource!",
+    nodeName: "string!",
+  },
+  VolumeAttachmentStatus: {
+    attached: "bool!",
+    attachmentMetadata: "{}string",
+    attachError: "VolumeError",
+    detachError: "VolumeError",
+  },
   VolumeDevice: {
     name: "string!",
     devicePath: "string!",
+  },
+  VolumeError: {
+    time: "time",
+    message: "string",
+    errorCode: "int32",
   },
   VolumeMount: {
     name: "string!",

@@ -45,6 +45,34 @@ export interface AzureFileVolumeSource {
   readOnly?: boolean;
 }
 
+export interface BoundObjectReference {
+  kind?: string;
+  apiVersion?: string;
+  name?: string;
+  uid?: string;
+}
+
+export interface CSIDriver {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  spec: CSIDriverSpec;
+}
+
+export interface CSIDriverSpec {
+  attachRequired?: boolean;
+  podInfoOnMount?: boolean;
+  volumeLifecycleModes?: string[];
+  storageCapacity?: boolean;
+  fsGroupPolicy?: string;
+  tokenRequests?: CSITokenRequest[];
+  requiresRepublish?: boolean;
+  seLinuxMount?: boolean;
+  nodeAllocatableUpdatePeriodSeconds?: number;
+  serviceAccountTokenInSecrets?: boolean;
+  preventPodSchedulingIfMissing?: boolean;
+}
+
 export interface CSINode {
   kind?: string;
   apiVersion?: string;
@@ -76,6 +104,11 @@ export interface CSIPersistentVolumeSource {
   nodeExpandSecretRef?: SecretReference;
 }
 
+export interface CSITokenRequest {
+  audience: string;
+  expirationSeconds?: number;
+}
+
 export interface CSIVolumeSource {
   driver: string;
   readOnly?: boolean;
@@ -105,6 +138,39 @@ export interface CephFSVolumeSource {
   secretFile?: string;
   secretRef?: LocalObjectReference;
   readOnly?: boolean;
+}
+
+export interface CertificateSigningRequest {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  spec: CertificateSigningRequestSpec;
+  status?: CertificateSigningRequestStatus;
+}
+
+export interface CertificateSigningRequestCondition {
+  type: string;
+  status: string;
+  reason?: string;
+  message?: string;
+  lastUpdateTime?: string;
+  lastTransitionTime?: string;
+}
+
+export interface CertificateSigningRequestSpec {
+  request: string;
+  signerName: string;
+  expirationSeconds?: number;
+  usages?: string[];
+  username?: string;
+  uid?: string;
+  groups?: string[];
+  extra?: Record<string, string[]>;
+}
+
+export interface CertificateSigningRequestStatus {
+  conditions?: CertificateSigningRequestCondition[];
+  certificate?: string;
 }
 
 export interface CinderPersistentVolumeSource {
@@ -315,6 +381,17 @@ export interface DaemonEndpoint {
   Port: number;
 }
 
+export interface DeleteOptions {
+  kind?: string;
+  apiVersion?: string;
+  gracePeriodSeconds?: number;
+  preconditions?: Preconditions;
+  orphanDependents?: boolean;
+  propagationPolicy?: string;
+  dryRun?: string[];
+  ignoreStoreReadErrorWithClusterBreakingPotential?: boolean;
+}
+
 export interface DownwardAPIProjection {
   items?: DownwardAPIVolumeFile[];
 }
@@ -419,6 +496,13 @@ export interface EventSource {
   host?: string;
 }
 
+export interface Eviction {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  deleteOptions?: DeleteOptions;
+}
+
 export interface ExecAction {
   command?: string[];
 }
@@ -434,6 +518,17 @@ export interface FCVolumeSource {
   fsType?: string;
   readOnly?: boolean;
   wwids?: string[];
+}
+
+export interface FieldSelectorAttributes {
+  rawSelector?: string;
+  requirements?: FieldSelectorRequirement[];
+}
+
+export interface FieldSelectorRequirement {
+  key: string;
+  operator: string;
+  values?: string[];
 }
 
 export interface FileKeySelector {
@@ -739,6 +834,11 @@ export interface LabelSelector {
   matchExpressions?: LabelSelectorRequirement[];
 }
 
+export interface LabelSelectorAttributes {
+  rawSelector?: string;
+  requirements?: LabelSelectorRequirement[];
+}
+
 export interface LabelSelectorRequirement {
   key: string;
   operator: string;
@@ -845,6 +945,31 @@ export interface NFSVolumeSource {
   server: string;
   path: string;
   readOnly?: boolean;
+}
+
+export interface Namespace {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  spec?: NamespaceSpec;
+  status?: NamespaceStatus;
+}
+
+export interface NamespaceCondition {
+  type: string;
+  status: string;
+  lastTransitionTime?: string;
+  reason?: string;
+  message?: string;
+}
+
+export interface NamespaceSpec {
+  finalizers?: string[];
+}
+
+export interface NamespaceStatus {
+  phase?: string;
+  conditions?: NamespaceCondition[];
 }
 
 export interface Node {
@@ -969,6 +1094,11 @@ export interface NodeSystemInfo {
   swap?: NodeSwapStatus;
 }
 
+export interface NonResourceAttributes {
+  path?: string;
+  verb?: string;
+}
+
 export interface ObjectFieldSelector {
   apiVersion?: string;
   fieldPath: string;
@@ -1000,6 +1130,10 @@ export interface ObjectReference {
   apiVersion?: string;
   resourceVersion?: string;
   fieldPath?: string;
+}
+
+export interface Overhead {
+  podFixed?: Record<string, string>;
 }
 
 export interface OwnerReference {
@@ -1328,6 +1462,11 @@ export interface PortworxVolumeSource {
   readOnly?: boolean;
 }
 
+export interface Preconditions {
+  uid?: string;
+  resourceVersion?: string;
+}
+
 export interface PreferredSchedulingTerm {
   weight: number;
   preference: NodeSelectorTerm;
@@ -1382,6 +1521,18 @@ export interface RBDVolumeSource {
   readOnly?: boolean;
 }
 
+export interface ResourceAttributes {
+  namespace?: string;
+  verb?: string;
+  group?: string;
+  version?: string;
+  resource?: string;
+  subresource?: string;
+  name?: string;
+  fieldSelector?: FieldSelectorAttributes;
+  labelSelector?: LabelSelectorAttributes;
+}
+
 export interface ResourceClaim {
   name: string;
   request?: string;
@@ -1408,6 +1559,15 @@ export interface ResourceRequirements {
 export interface ResourceStatus {
   name: string;
   resources?: ResourceHealth[];
+}
+
+export interface RuntimeClass {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  handler: string;
+  overhead?: Overhead;
+  scheduling?: Scheduling;
 }
 
 export interface SELinuxOptions {
@@ -1441,6 +1601,11 @@ export interface ScaleIOVolumeSource {
   volumeName?: string;
   fsType?: string;
   readOnly?: boolean;
+}
+
+export interface Scheduling {
+  nodeSelector?: Record<string, string>;
+  tolerations?: Toleration[];
 }
 
 export interface SeccompProfile {
@@ -1514,6 +1679,15 @@ export interface Service {
   metadata?: ObjectMeta;
   spec?: ServiceSpec;
   status?: ServiceStatus;
+}
+
+export interface ServiceAccount {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  secrets?: ObjectReference[];
+  imagePullSecrets?: LocalObjectReference[];
+  automountServiceAccountToken?: boolean;
 }
 
 export interface ServiceAccountTokenProjection {
@@ -1592,6 +1766,30 @@ export interface StorageOSVolumeSource {
   secretRef?: LocalObjectReference;
 }
 
+export interface SubjectAccessReview {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  spec: SubjectAccessReviewSpec;
+  status?: SubjectAccessReviewStatus;
+}
+
+export interface SubjectAccessReviewSpec {
+  resourceAttributes?: ResourceAttributes;
+  nonResourceAttributes?: NonResourceAttributes;
+  user?: string;
+  groups?: string[];
+  extra?: Record<string, string[]>;
+  uid?: string;
+}
+
+export interface SubjectAccessReviewStatus {
+  allowed: boolean;
+  denied?: boolean;
+  reason?: string;
+  evaluationError?: string;
+}
+
 export interface Sysctl {
   name: string;
   value: string;
@@ -1612,6 +1810,45 @@ export interface Taint {
 export interface TextOptions {
   splitStream?: boolean;
   infoBufferSize?: string;
+}
+
+export interface TokenRequest {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  spec: TokenRequestSpec;
+  status?: TokenRequestStatus;
+}
+
+export interface TokenRequestSpec {
+  audiences: string[];
+  expirationSeconds?: number;
+  boundObjectRef?: BoundObjectReference;
+}
+
+export interface TokenRequestStatus {
+  token: string;
+  expirationTimestamp: string;
+}
+
+export interface TokenReview {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  spec: TokenReviewSpec;
+  status?: TokenReviewStatus;
+}
+
+export interface TokenReviewSpec {
+  token?: string;
+  audiences?: string[];
+}
+
+export interface TokenReviewStatus {
+  authenticated?: boolean;
+  user?: UserInfo;
+  audiences?: string[];
+  error?: string;
 }
 
 export interface Toleration {
@@ -1649,6 +1886,13 @@ export interface TypedObjectReference {
   kind: string;
   name: string;
   namespace?: string;
+}
+
+export interface UserInfo {
+  username?: string;
+  uid?: string;
+  groups?: string[];
+  extra?: Record<string, string[]>;
 }
 
 export interface UserNamespaces {
@@ -1694,9 +1938,41 @@ export interface Volume {
   image?: ImageVolumeSource;
 }
 
+export interface VolumeAttachment {
+  kind?: string;
+  apiVersion?: string;
+  metadata?: ObjectMeta;
+  spec: VolumeAttachmentSpec;
+  status?: VolumeAttachmentStatus;
+}
+
+export interface VolumeAttachmentSource {
+  persistentVolumeName?: string;
+  inlineVolumeSpec?: PersistentVolumeSpec;
+}
+
+export interface VolumeAttachmentSpec {
+  attacher: string;
+  source: VolumeAttachmentSource;
+  nodeName: string;
+}
+
+export interface VolumeAttachmentStatus {
+  attached: boolean;
+  attachmentMetadata?: Record<string, string>;
+  attachError?: VolumeError;
+  detachError?: VolumeError;
+}
+
 export interface VolumeDevice {
   name: string;
   devicePath: string;
+}
+
+export interface VolumeError {
+  time?: string;
+  message?: string;
+  errorCode?: number;
 }
 
 export interface VolumeMount {
