@@ -93,6 +93,7 @@ class ComposedAgent implements ServedAgent {
     this.#statuses = new StatusManager({
       onChange: (entry) => {
         if (entry.keep) this.#store.save(entry.pod.metadata.uid, entry.status);
+        options.cluster?.onStatus?.(entry);
         options.onStatus?.(entry);
       },
       onRemove: (uid) => this.#store.remove(uid),
@@ -161,6 +162,7 @@ class ComposedAgent implements ServedAgent {
     const statusFacts = {
       clock,
       runtimeName: options.runtimeName,
+      hostIPs: () => options.cluster?.hostIPs?.() ?? [],
       probes: (id: string) => this.#probes.results(id),
     };
     this.#pleg = new Pleg({

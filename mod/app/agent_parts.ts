@@ -68,7 +68,7 @@ export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & Orph
   });
 }
 
-/** The volumes that an agent without an API server can give. */
+/** The volumes that the agent can give: those of the node, and what a cluster adds. */
 export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubPaths {
   const allocatable = () => o.facts.allocatable;
   const memory = { allocatableMemory: () => valueBig(parseQuantity(o.facts.allocatable.memory ?? "0")) };
@@ -79,7 +79,10 @@ export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubP
     events: o.events,
     scope,
     rootDir: o.flags.rootDir,
-    plugins: standardPlugins({ memory, allocatable }),
+    plugins: [
+      ...standardPlugins({ memory, allocatable, sources: o.cluster?.projections ?? [] }),
+      ...o.cluster?.volumePlugins ?? [],
+    ],
   });
 }
 
@@ -118,7 +121,7 @@ export function makeBuilder(
     nodeIPs: facts.ips,
     allocatable: facts.allocatable,
     cgroupParent: (pod) => cgroups.parentOf(pod),
-    objects: noObjects,
+    objects: o.cluster?.objects ?? noObjects,
     userns: createUserNamespaces({
       host: o.host,
       random: o.random,
@@ -146,6 +149,7 @@ export function makeSources(o: AgentOptions): Sources {
     config: o.config,
     ...(o.fetch ? { fetch: o.fetch } : {}),
     ...(o.stdin ? { stdin: o.stdin } : {}),
+    more: o.cluster?.sources ?? [],
   });
 }
 

@@ -12,6 +12,8 @@ export interface StatusFacts {
   readonly runtimeName: string;
   /** Probe results by container id. */
   readonly probes: (containerId: string) => ProbeView;
+  /** The node's addresses, primary first. Without an API server there is none to report, as in the reference. */
+  readonly hostIPs: () => readonly string[];
 }
 
 /** The status of a pod that the node does not take. */
@@ -26,6 +28,7 @@ export function statusOfRejected(
     observed: unobserved(pod, now),
     probes: facts.probes,
     startErrors: () => undefined,
+    // A pod that is not taken tells no address of the node, as in the reference.
     hostIPs: [],
     now,
     terminating: true,
@@ -49,8 +52,7 @@ export function statusOf(
     probes: facts.probes,
     startErrors: (name) => situation.startErrors.get(name),
     ...(actions ? { held: actions.held, createSandboxNeeded: actions.createSandbox !== undefined } : {}),
-    // Without an API server there is no host IP to report, as in the reference.
-    hostIPs: [],
+    hostIPs: facts.hostIPs(),
     now: facts.clock.now(),
     terminating: situation.terminating,
     // A terminal phase is for a pod of which nothing runs any more.

@@ -17,6 +17,7 @@ import type { HealthCheck } from "../server/healthz.ts";
 import type { ServerBackend } from "../server/types.ts";
 import type { PodSyncer } from "../sync/pod_worker.ts";
 import type { SourcesOptions } from "../sources/sources.ts";
+import type { ClusterParts } from "./cluster/types.ts";
 import type { KubeletFlags } from "./config/flags.ts";
 import type { KubeletConfig } from "./config/kubelet_config.ts";
 import type { NodeFacts } from "./node_facts.ts";
@@ -46,6 +47,8 @@ export interface AgentOptions {
   stdin?: ReadableStream<Uint8Array>;
   /** Told of each new status of a pod. */
   onStatus?: (entry: StatusEntry) => void;
+  /** What a cluster adds; absent for an agent without an API server. */
+  cluster?: ClusterParts;
   /** Told of what the agent does, for its metrics. */
   meter?: {
     probe(sample: ProbeSample): void;
