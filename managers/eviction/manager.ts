@@ -292,7 +292,7 @@ export class EvictionManager {
       if (!snapshot) return false;
       const observations = observe(snapshot, policy);
       const at = observations.get(threshold.signal)?.at ?? 0;
-      if (at === 0 || at >= since) return isRelieved(watched.thresholds, observations);
+      if (at === 0 || at > since) return isRelieved(watched.thresholds, observations);
     }
     return false;
   }
