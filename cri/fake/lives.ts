@@ -34,6 +34,7 @@ export class Lives {
   /** Starts the process. */
   start(record: ContainerRecord): void {
     record.startedAt = this.#stamp();
+    record.program.onStart?.();
     const { runMs, exitCode = 0, reason = "" } = record.program;
     if (runMs !== undefined && runMs !== Infinity) {
       record.timers.push(this.#clock.after(runMs, () => this.exit(record, exitCode, reason)));

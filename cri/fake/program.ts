@@ -30,6 +30,8 @@ export interface Program {
   onKill?: "exits" | "hangs";
   /** When given, StartContainer fails with these words and the container becomes exited: 128, StartError. */
   startError?: string;
+  /** Told when the process starts. */
+  onStart?: () => void;
   /** Answers ExecSync. Default: exit code 0 and no output. */
   exec?: (command: string[]) => ExecReply | Promise<ExecReply>;
 }

@@ -87,6 +87,21 @@ export class LogFiles implements ContainerLogFiles {
     await host.symlink(target, link);
   }
 
+  /** Makes the legacy links of those containers that run, for an earlier agent may have ended before it did. */
+  async adopt(
+    pod: PodNames,
+    containers: readonly {
+      readonly id: string;
+      readonly name: string;
+      readonly state: string;
+      readonly restartCount: number;
+    }[],
+  ): Promise<void> {
+    for (const { id, name, state, restartCount } of containers) {
+      if (state === "running") await this.link(pod, name, id, restartCount);
+    }
+  }
+
   /** Removes the legacy links of these containers, and those of the pod's containers that the runtime has lost. */
   async unlink(pod: PodNames, containers: readonly { readonly id: string; readonly name: string }[]): Promise<void> {
     const { host, linkDir, podLogsDir } = this.#o;

@@ -79,6 +79,15 @@ Deno.test("legacy links: made for a log that exists, corrected, removed", async 
   assert.equal(await host.lstat(link), undefined);
   assert.equal(host.exists(`${logs}/n_p_u/c/1.log`), true);
 
+  // what an earlier agent did not come to
+  await logFiles.adopt(pod, [
+    { id, name: "c", state: "running", restartCount: 1 },
+    { id: "ended", name: "c", state: "exited", restartCount: 0 },
+  ]);
+  assert.equal(await host.readLink(link), `${logs}/n_p_u/c/1.log`);
+  assert.equal(await host.lstat(`${links}/p_n_c-ended.log`), undefined);
+  await logFiles.unlink(pod, [{ id, name: "c" }]);
+
   // a container that the runtime has lost: found by where its link leads; another pod's of that name stays
   await logFiles.link(pod, "c", "lost", 1);
   await host.symlink(`${logs}/n_p_other/c/0.log`, `${links}/p_n_c-other.log`);

@@ -66,9 +66,11 @@ export class ContainerProbes {
   #newInstance(target: ProbeTarget): void {
     this.#endInstance();
     this.containerId = target.containerId;
-    // A container that an earlier agent had running keeps what it was until a probe says otherwise.
-    const carried = target.running && target.startedAt > 0 &&
-      target.startedAt < this.#agentStartedAt - restartGraceMs;
+    // A container that an earlier agent had running keeps what it was until a probe says otherwise; a young one only
+    // if that agent has written down what it was.
+    const earlier = target.running && target.startedAt > 0 && target.startedAt < this.#agentStartedAt;
+    const carried = earlier &&
+      (target.startedAt < this.#agentStartedAt - restartGraceMs || target.started === true);
     this.#startupPassed = carried && target.started === true;
     const kept = carried && target.started !== false;
     this.view = {

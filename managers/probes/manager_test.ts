@@ -223,6 +223,11 @@ Deno.test("agent restart: a container older by 10 s keeps what it was until the 
   const cases: { age: number; extra: Partial<ProbeTarget>; want: unknown }[] = [
     { age: 9_999, extra: {}, want: { liveness: true, readiness: false } },
     { age: 10_001, extra: {}, want: { liveness: true, readiness: true, startup: true } },
+    // a younger one only when the earlier agent has written down that it had started
+    { age: 9_999, extra: { started: true, ready: true }, want: { liveness: true, readiness: true, startup: true } },
+    { age: 9_999, extra: { started: true, ready: false }, want: { liveness: true, readiness: false, startup: true } },
+    { age: 9_999, extra: { started: false, ready: false }, want: { liveness: true, readiness: false } },
+    { age: -1, extra: { started: true, ready: true }, want: { liveness: true, readiness: false } },
     { age: 10_001, extra: { ready: false }, want: { liveness: true, readiness: false, startup: true } },
     { age: 10_001, extra: { started: false }, want: { liveness: true, readiness: false } },
     { age: 10_001, extra: { running: false }, want: { liveness: true, readiness: false } },

@@ -1,7 +1,7 @@
 import assert from "@assert";
 import { Backoff } from "../../mod/base/backoff.ts";
 import { FakeClock } from "../../mod/base/fake_clock.ts";
-import { FakeHost } from "../../mod/base/fake_host.ts";
+import { errno, FakeHost } from "../../mod/base/fake_host.ts";
 import { RecordingLogger } from "../../mod/base/log.ts";
 import { Scope } from "../../mod/base/scope.ts";
 import { BackoffStore } from "./backoff_store.ts";
@@ -25,9 +25,7 @@ Deno.test("delays go on after the agent was killed", async () => {
   const first = t.make();
   await first.store.load();
   for (let i = 0; i < 3; i++) first.backoff.step("k");
-  first.store.save();
-  first.store.save();
-  await t.scope.settled();
+  await Promise.all([first.store.save(), first.store.save()]);
   const second = t.make();
   await second.store.load();
   assert.equal(second.backoff.remaining("k"), 40_000);
@@ -39,13 +37,31 @@ Deno.test("a key that has been quiet for long is not kept", async () => {
   const first = t.make();
   first.backoff.step("k");
   await t.clock.advance(600_001);
-  first.store.save();
-  await t.scope.settled();
+  await first.store.save();
   assert.equal(await t.host.readText(path), "{}");
   await t.scope.close();
 });
 
-for (const [name, text] of [["cut off", '{"k":'], ["a list", "[]"], ["of another shape", '{"k":{"delay":"x"}}']]) {
+Deno.test("who asks while a write is under way waits for the next one; a disk that refuses keeps nobody waiting", async () => {
+  const t = setUp();
+  const { backoff, store } = t.make();
+  backoff.begin("a", t.clock.now());
+  const first = store.save();
+  backoff.begin("b", t.clock.now());
+  await Promise.all([first, store.save()]);
+  assert.deepEqual(Object.keys(JSON.parse(await t.host.readText(path))), ["a", "b"]);
+  t.host.fault((operation) => operation === "write" ? errno("EIO") : undefined);
+  await store.save();
+  assert.equal(t.log.lines.length, 1);
+  await t.scope.close();
+});
+
+for (
+  const [name, text] of [["cut off", '{"k":'], ["a list", "[]"], ["of another shape", '{"k":{"delay":"x"}}'], [
+    "half right",
+    '{"k":{"delay":1,"last":1,"under":{"at":1}}}',
+  ]]
+) {
   Deno.test(`a file that is ${name} is told and ignored`, async () => {
     const t = setUp();
     await t.host.write(path, text!);

@@ -34,8 +34,8 @@ export interface RunnerOptions {
   starter: Starter;
   /** Restart back-off; stepped when a container is started after an exit. */
   backoff: Backoff;
-  /** Told when the back-off has been stepped. */
-  onBackoff: () => void;
+  /** Told when the back-off has changed; what comes after it waits until it is kept. */
+  onBackoff: () => void | Promise<void>;
   events: EventSink;
   log: Logger;
   /** Told of a sandbox's addresses as soon as they are known, before any container starts. */
@@ -249,15 +249,18 @@ export class PodRunner {
       const container = containers.find((c) => c.kind === start.kind && c.spec.name === start.name);
       if (!container) continue;
       try {
-        // The step comes before the try: a start that fails has used up this delay too.
+        // The step comes before the try: a start that fails has used up this delay too, and an agent that is killed
+        // right after it knows of it.
         if (start.afterExit) {
-          this.#o.backoff.step(start.afterExit.key, start.afterExit.at);
-          this.#o.onBackoff();
+          this.#o.backoff.begin(start.afterExit.key, start.afterExit.at);
+          await this.#o.onBackoff();
         }
         await this.#o.starter.start({ pod, container, start, observed, ...context });
+        await this.#settle(start);
         started.push(start.name);
       } catch (thrown) {
         if (context.signal.aborted) throw thrown;
+        await this.#settle(start);
         const failure = startFailure(thrown);
         failures.set(start.name, failure);
         this.#o.log.warn("a container could not be started", { container: start.name, ...failure });
@@ -266,5 +269,12 @@ export class PodRunner {
       }
     }
     return { failures, started };
+  }
+
+  /** A try has come to its end, and its step of the back-off holds. */
+  async #settle({ afterExit }: PodActions["start"][number]): Promise<void> {
+    if (!afterExit) return;
+    this.#o.backoff.settle(afterExit.key);
+    await this.#o.onBackoff();
   }
 }

@@ -278,6 +278,8 @@ Deno.test("restart counts go on from what is known: instance, status, or the log
     }],
   });
   assert.equal(await counts([seen("x", "a", { restartCount: 3 })]), "a/4");
+  // what was made and never started was removed, and is not counted
+  assert.equal(await counts([seen("x", "a", { restartCount: 3, state: "created" })]), "a/3");
   // the runtime has lost it: its logs tell, and a status that has already counted the loss does not count it again
   assert.equal(await counts([], status(5, "containerd://x")), "a/7");
   assert.equal(await counts([], status(8, "containerd://x")), "a/8");
@@ -291,6 +293,21 @@ Deno.test("a start after an exit steps the back-off, also when the start fails",
   const afterExit = { key: "k", at: t.clock.now() };
   await t.apply({ createSandbox: { attempt: 0, ...why }, start: [start("regular", "a", { afterExit })] });
   assert.equal(t.backoff.delay("k"), 10_000);
+  assert.equal(t.backoff.snapshot()["k"]?.under, undefined, "the failed start is one that has ended");
+});
+
+Deno.test("a container whose start is under way when the agent is killed is due at once, and counted once", async () => {
+  const t = setUp();
+  const afterExit = { key: "k", at: t.clock.now() };
+  t.fail((call) => call === "StartContainer" ? { hang: true } : undefined);
+  const applying = t.apply({ createSandbox: { attempt: 0, ...why }, start: [start("regular", "a", { afterExit })] });
+  await turn();
+  const kept = t.backoff.snapshot();
+  const next = new Backoff({ clock: t.clock, initial: 10_000, max: 300_000 });
+  next.restore(kept);
+  assert.deepEqual([next.delay("k"), next.remaining("k", afterExit.at)], [10_000, 0]);
+  await t.clock.advance(600_000);
+  await applying;
 });
 
 Deno.test("a postStart hook that fails ends its container", async () => {

@@ -108,9 +108,12 @@ export class Starter {
     const status = statuses.find((s) => s.name === name);
     // A status without any instance (never started) has nothing to count from.
     const counted = status && (status.containerID || status.lastState?.terminated) ? status.restartCount : undefined;
+    // One that was made and never started has been removed: the next one stands in for it.
+    if (last?.state === "created") return Math.max(last.restartCount, counted ?? 0);
     if (last) return Math.max(last.restartCount, counted ?? 0) + 1;
-    // Every instance is gone from the runtime; the status may have counted that loss already, the logs have not.
-    return Math.max(await this.#o.logs.nextRestartCount(pod, name), counted ?? 0);
+    // Every instance is gone from the runtime. A status that shows the end of one has not counted that loss yet.
+    const next = (counted ?? 0) + (status?.state?.terminated?.containerID ? 1 : 0);
+    return Math.max(await this.#o.logs.nextRestartCount(pod, name), next);
   }
 
   async #create(

@@ -203,6 +203,7 @@ class ComposedAgent implements ServedAgent {
       nodeIPs: facts.ips,
       podDir: (uid) => podDir(rootDir, uid),
       logDir: (pod) => podLogDirIfAny(config.podLogsDir, pod),
+      linkLogs: (pod, observed) => logs.adopt(pod, observed.containers),
       removeLogLinks: (pod, observed) => logs.unlink(pod, observed.containers),
       onGone: () => housekeeping.mark(),
     });

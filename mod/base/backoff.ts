@@ -3,7 +3,12 @@ import type { Clock } from "./clock.ts";
 interface Entry {
   delay: number;
   last: number;
+  /** While the try that this step was for is under way: the failure it comes after, and what held before it. */
+  under?: { at: number; before: { delay: number; last: number } | null };
 }
+
+/** What `snapshot` gives, as JSON can hold it. */
+export type BackoffState = Record<string, Readonly<Entry>>;
 
 /**
  * Exponential delays by key. A key's first failure costs `initial`, each next one twice the last up to `max`; a key
@@ -34,7 +39,9 @@ export class Backoff {
    * key's last step), or 0 when it may be tried now.
    */
   remaining(key: string, since?: number): number {
-    const entry = this.#entries.get(key);
+    const known = this.#entries.get(key);
+    // The try after this failure was begun and never came to an end: its delay has been served.
+    const entry = known?.under && known.under.at === since ? known.under.before : known;
     if (!entry) return 0;
     const from = since ?? entry.last;
     if (from - entry.last > this.resetAfter) return 0;
@@ -52,6 +59,24 @@ export class Backoff {
     }
   }
 
+  /**
+   * Steps the key for a try that is about to be made after the failure at `at`. Until `settle` the step can be taken
+   * for that failure once only: an agent that is killed meanwhile neither waits again nor counts it twice.
+   */
+  begin(key: string, at: number): void {
+    const entry = this.#entries.get(key);
+    if (entry?.under?.at === at) return;
+    const before = entry ? { delay: entry.delay, last: entry.last } : null;
+    this.step(key, at);
+    const stepped = this.#entries.get(key);
+    if (stepped) stepped.under = { at, before };
+  }
+
+  /** The try has come to an end: from now on the key's delay counts from the same failure too. */
+  settle(key: string): void {
+    delete this.#entries.get(key)?.under;
+  }
+
   /** Forgets the key. */
   reset(key: string): void {
     this.#entries.delete(key);
@@ -66,12 +91,12 @@ export class Backoff {
   }
 
   /** State to keep across a restart of the agent. */
-  snapshot(): Record<string, { delay: number; last: number }> {
+  snapshot(): BackoffState {
     return Object.fromEntries([...this.#entries].map(([k, e]) => [k, { ...e }]));
   }
 
   /** Takes back what `snapshot` gave. */
-  restore(state: Record<string, { delay: number; last: number }>): void {
+  restore(state: BackoffState): void {
     for (const [key, entry] of Object.entries(state)) this.#entries.set(key, { ...entry });
   }
 }

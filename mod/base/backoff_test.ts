@@ -57,6 +57,24 @@ Deno.test("a snapshot restores delays across a restart", () => {
   assert.equal(other.remaining("k"), 20_000);
 });
 
+Deno.test("a try that never came to an end has served its delay once, and is counted once", async () => {
+  const { clock, backoff } = make();
+  const at = clock.now();
+  backoff.begin("k", at);
+  backoff.settle("k");
+  assert.equal(backoff.remaining("k", at), 10_000, "the try failed: the next one waits");
+  await clock.advance(10_000);
+  backoff.begin("k", at);
+  const next = new Backoff({ clock, initial: 10_000, max: 300_000 });
+  next.restore(JSON.parse(JSON.stringify(backoff.snapshot())));
+  assert.equal(next.remaining("k", at), 0, "the agent was killed meanwhile: the try is due still");
+  next.begin("k", at);
+  assert.equal(next.delay("k"), 20_000);
+  assert.equal(next.remaining("k", clock.now()), 20_000, "another failure has its own delay");
+  next.settle("k");
+  assert.equal(next.remaining("k", at), 10_000);
+});
+
 Deno.test("a first delay above the limit is the limit", () => {
   const backoff = new Backoff({ clock: new FakeClock(), initial: 10_000, max: 1000 });
   backoff.step("k");

@@ -189,6 +189,7 @@ export class AgentPodSyncer implements PodSyncer {
           signal,
         });
       }
+      if (running) await this.#o.linkLogs(pod, observed);
       memory.adopted = true;
     }
     const [mounted] = await allOf([

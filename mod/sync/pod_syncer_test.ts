@@ -148,6 +148,7 @@ function make(observed: ObservedPod | undefined) {
     nodeIPs: [],
     podDir: (uid) => `/root/pods/${uid}`,
     logDir: () => "/logs/u1",
+    linkLogs: () => Promise.resolve(),
     removeLogLinks: () => Promise.resolve(),
     onGone: () => {},
   });

@@ -55,6 +55,8 @@ export interface PodSyncerOptions {
   podDir: (uid: string) => string;
   logDir: (pod: BoundPod) => string | undefined;
   /** Removes the legacy links of the pod's containers. */
+  /** Makes the log links of the pod's running containers that an earlier agent may not have come to. */
+  linkLogs: (pod: BoundPod, observed: ObservedPod) => Promise<void>;
   removeLogLinks: (pod: BoundPod, observed: ObservedPod) => Promise<void>;
   /** Told when a pod has gone for good. */
   onGone: (uid: string) => void;

@@ -42,6 +42,20 @@ function oldInits(pod: BoundPod, observed: ObservedPod, killed: ReadonlySet<stri
   }));
 }
 
+/**
+ * Instances that were made and not started, for the agent ended between the two or the start was lost. They are
+ * removed, never started late: what was built for them may be out of date, and a start under way must not bring up two.
+ */
+function neverStarted(pod: BoundPod, observed: ObservedPod): PodActions["remove"] {
+  const names = new Set(podContainers(pod).map((c) => c.spec.name));
+  return observed.containers.filter((c) => c.state === "created" && names.has(c.name)).map(({ id, name }) => ({
+    id,
+    name,
+    reason: "NeverStarted",
+    message: `container ${name} was created but not started`,
+  }));
+}
+
 /** Older instances that still run beside a newer one of their name; only one of a name may. */
 function duplicates(pod: BoundPod, observed: ObservedPod): KillContainer[] {
   const names = new Set(podContainers(pod).map((c) => c.spec.name));
@@ -78,12 +92,13 @@ function renew(input: DecideInput, verdict: SandboxVerdict & { needed: true }): 
     return end(observed, { reason: "PodCompleted", message: "every container has succeeded" });
   }
   const killPod = observed.sandboxes.length > 0 || observed.containers.some(isLive) ? { killPod: why } : {};
-  const remove = observed.containers.filter((c) => isInit(pod, c.name)).map(({ id, name }) => ({
+  const inits = observed.containers.filter((c) => isInit(pod, c.name)).map(({ id, name }) => ({
     id,
     name,
     reason: "PodRestarts",
     message: `init container ${name} runs again in the new sandbox`,
   }));
+  const remove = [...inits, ...neverStarted(pod, observed).filter((c) => !isInit(pod, c.name))];
   return {
     ...nothing,
     ...killPod,
@@ -171,7 +186,7 @@ export function decide(input: DecideInput): PodActions {
   return {
     ...nothing,
     kill: kills,
-    remove: oldInits(pod, observed, new Set(kills.map((k) => k.id))),
+    remove: [...oldInits(pod, observed, new Set(kills.map((k) => k.id))), ...neverStarted(pod, observed)],
     sandboxId: sandbox.sandboxId,
     ...heldBack(input, wanted),
   };

@@ -75,6 +75,10 @@ export class World {
     for (const k of actions.kill) this.#killLive((c) => c.id === k.id);
     const removed = new Set(actions.remove.map((r) => r.id));
     for (const c of actions.resetContainers?.containers ?? []) removed.add(c.id);
+    // What never ran gives its number to the one that stands in for it.
+    for (const c of this.containers) {
+      if (removed.has(c.id) && c.state === "created") this.#counts.set(c.name, c.restartCount - 1);
+    }
     this.containers = this.containers.filter((c) => !removed.has(c.id));
     let sandboxId = actions.sandboxId ?? "";
     if (actions.createSandbox) sandboxId = this.createSandbox(actions.createSandbox.attempt);
