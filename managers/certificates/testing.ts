@@ -44,7 +44,7 @@ export async function testAuthority(clock: Pick<Clock, "now">): Promise<
 /** The part of an API server that keeps signing requests; a test answers them. */
 export class FakeSigning implements Pick<ApiClient, "create" | "get" | "list" | "watch"> {
   readonly requests = new Map<string, SigningRequest>();
-  readonly #watchers = new Set<(event: WatchEvent<SigningRequest>) => void>();
+  readonly #watchers = new Set<(event: { type: "MODIFIED"; object: SigningRequest }) => void>();
   /** Thrown by the next calls, one each. */
   readonly faults: Error[] = [];
   #names = 0;
@@ -72,15 +72,17 @@ export class FakeSigning implements Pick<ApiClient, "create" | "get" | "list" | 
     const found = this.requests.get(options.fieldSelector?.replace("metadata.name=", "") ?? "");
     return Promise.resolve({ items: (found ? [found] : []) as unknown as T[], resourceVersion: "1" });
   };
-  async *watch<T>(_: unknown, { signal }: { signal: AbortSignal }): AsyncGenerator<WatchEvent<T>> {
+  async *watch<T>(_: unknown, o: { signal: AbortSignal; fieldSelector?: string }): AsyncGenerator<WatchEvent<T>> {
     // What was answered between a list and its watch is told, as by a real server.
-    const queue = [...this.requests.values()].map((object): WatchEvent<SigningRequest> => ({
+    const { signal, fieldSelector } = o;
+    const wanted = (request: SigningRequest) => `metadata.name=${request.metadata?.name}` === fieldSelector;
+    const queue = [...this.requests.values()].filter(wanted).map((object): WatchEvent<SigningRequest> => ({
       type: "MODIFIED",
       object,
     }));
     let wake = () => {};
-    const push = (event: WatchEvent<SigningRequest>) => {
-      queue.push(event);
+    const push = (event: { type: "MODIFIED"; object: SigningRequest }) => {
+      if (wanted(event.object)) queue.push(event);
       wake();
     };
     this.#watchers.add(push);
