@@ -46,7 +46,7 @@ async function scene() {
   });
   /** Lets everything that is due happen: keys are made by the run-time's own threads. */
   const settle = async (until: () => boolean) => {
-    for (let i = 0; i < 2000 && !until(); i++) await turn();
+    for (let i = 0; i < 200_000 && !until(); i++) await turn();
     assert.ok(until());
   };
   const signLast = async (lifeMs: number) => {
