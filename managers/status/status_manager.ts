@@ -8,6 +8,8 @@ export interface StatusEntry {
   readonly version: number;
   /** False once nobody wants the pod any more: its end is nothing that a later pod of its UID should be told. */
   readonly keep: boolean;
+  /** True once everything that the pod held is given back: what is left of it is its object and its logs. */
+  readonly finished: boolean;
 }
 
 /** Keeps the newest status of each pod and tells of changes, each once and in order. */
@@ -30,6 +32,11 @@ export class StatusManager {
     for (const [uid, status] of kept) this.#kept.set(uid, status);
   }
 
+  /** Takes over what the API server knows of a pod, unless this agent knows more. */
+  adopt(uid: string, status: PodStatus): void {
+    if (!this.#entries.has(uid) && !this.#kept.has(uid)) this.#kept.set(uid, status);
+  }
+
   get(uid: string): PodStatus | undefined {
     return this.#entries.get(uid)?.status ?? this.#kept.get(uid);
   }
@@ -43,12 +50,16 @@ export class StatusManager {
     return new Set([...this.#entries.keys(), ...this.#kept.keys()]);
   }
 
-  /** Takes a newly computed status; one equal to the last is dropped. */
-  set(pod: BoundPod, status: PodStatus): void {
+  /**
+   * Takes a newly computed status; one equal to the last is dropped.
+   * @param options.finished everything that the pod held is given back; stays so once it was told
+   */
+  set(pod: BoundPod, status: PodStatus, options: { finished?: boolean } = {}): void {
     const uid = pod.metadata.uid;
     const before = this.#entries.get(uid);
-    if (before && JSON.stringify(before.status) === JSON.stringify(status)) return;
-    const entry = { pod, status, version: (before?.version ?? 0) + 1, keep: !this.#leaving.has(uid) };
+    const finished = options.finished ?? before?.finished ?? false;
+    if (before && before.finished === finished && JSON.stringify(before.status) === JSON.stringify(status)) return;
+    const entry = { pod, status, version: (before?.version ?? 0) + 1, keep: !this.#leaving.has(uid), finished };
     this.#entries.set(uid, entry);
     this.#kept.delete(uid);
     this.#onChange?.(entry);

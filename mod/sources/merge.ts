@@ -75,8 +75,9 @@ export class Merger {
         next.set(uid, changed);
         changes.push({ op: changed.metadata.deletionTimestamp === undefined ? "update" : "delete", pod: changed });
       } else if (!sameValue(before.status, changed.status)) {
-        next.set(uid, changed);
-        changes.push({ op: "reconcile", pod: changed });
+        const reconciled = withStatusOf(before, changed);
+        next.set(uid, reconciled);
+        changes.push({ op: "reconcile", pod: reconciled });
       } else next.set(uid, before);
     }
     this.#known = next;
@@ -123,6 +124,16 @@ function withSeen(pod: BoundPod, seen: string | undefined): BoundPod {
   if (seen === undefined) delete annotations[configSeen];
   else annotations[configSeen] = seen;
   return { ...pod, metadata: { ...pod.metadata, annotations } };
+}
+
+/** The pod with a newer status; its definition stays the very same object, which says that nothing of it changed. */
+function withStatusOf(before: BoundPod, now: BoundPod): BoundPod {
+  const { resourceVersion } = now.metadata;
+  return {
+    ...now,
+    metadata: { ...before.metadata, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
+    spec: before.spec,
+  };
 }
 
 function differ(before: BoundPod, now: BoundPod): boolean {

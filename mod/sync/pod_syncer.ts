@@ -11,6 +11,8 @@ import { decide, isLive } from "../pod/decide/decide.ts";
 import { newest, type ObservedPod, unobserved } from "../pod/observed.ts";
 import type { ForcedEnd } from "../pod/status/input.ts";
 import { isTerminal } from "../pod/status/phase.ts";
+import { withSandboxReady } from "../pod/status/sandbox_ready.ts";
+import { terminatedStatus } from "../pod/status/transition.ts";
 import type { PodSyncerOptions } from "./pod_syncer_types.ts";
 import type { PodSyncer, SyncOutcome, TerminateContext } from "./pod_worker.ts";
 import { noted } from "./step_note.ts";
@@ -73,14 +75,19 @@ export class AgentPodSyncer implements PodSyncer {
 
   /** A new sandbox's addresses are known: probes and status need them before the pass ends. */
   noteSandbox(pod: BoundPod, ips: readonly string[]): void {
+    const { statuses, clock } = this.#o;
     this.#of(pod.metadata.uid).podIPs = ips;
+    const status = statuses.get(pod.metadata.uid);
+    const ready = status && withSandboxReady(pod, status, clock.now());
+    if (ready) statuses.set(pod, ready);
   }
 
   async sync(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<SyncOutcome> {
     const { probes } = this.#o;
     const uid = pod.metadata.uid;
-    const ended = this.#o.statuses.get(uid)?.phase;
-    if (isTerminal(ended)) {
+    // Somebody else may have ended the pod, such as the collector of pods whose node was gone.
+    const ended = [this.#o.statuses.get(uid)?.phase, pod.status?.phase].find(isTerminal);
+    if (ended) {
       return { terminal: { reason: "PodCompleted", message: `the pod has ${ended.toLowerCase()}` } };
     }
     const observed = await this.#newest(pod, signal);
@@ -102,7 +109,7 @@ export class AgentPodSyncer implements PodSyncer {
       const known = [...ms, deadlineMs].filter((m) => m !== undefined);
       return known.length > 0 ? { againInMs: Math.max(1, Math.min(...known)) } : {};
     };
-    if (!anythingToDo(actions) && this.#of(uid).mountedFor === pod) {
+    if (!anythingToDo(actions) && sameDefinition(this.#of(uid).mountedFor, pod)) {
       return soon(...actions.held.map((h) => h.remainingMs));
     }
     return await this.#act(pod, observed, actions, signal, soon);
@@ -244,10 +251,12 @@ export class AgentPodSyncer implements PodSyncer {
     ]);
     memory.mountedFor = undefined;
     memory.volumes = new Map();
-    // Nothing of the pod runs and nothing will: one whose containers do not tell how it ended has failed.
     const status = this.#o.statuses.get(uid);
-    if (!removed && status && !isTerminal(status.phase)) {
-      this.#o.statuses.set(pod, { ...status, phase: "Failed" });
+    if (status) {
+      // Nothing of the pod runs and nothing will: one whose containers do not tell how it ended has failed.
+      const ended = removed ? status : terminatedStatus(pod, status);
+      const last = removed || isTerminal(ended.phase) ? ended : { ...ended, phase: "Failed" };
+      this.#o.statuses.set(pod, last, { finished: true });
     }
   }
 
@@ -386,6 +395,12 @@ export class AgentPodSyncer implements PodSyncer {
     this.#o.events.pod({ pod, type: "Warning", reason: "FailedSync", message: `error syncing pod: ${message}` });
     return message;
   }
+}
+
+/** True when what a pod's directories, group and volumes are made from is the same; a pod's status is not. */
+function sameDefinition(a: BoundPod | undefined, b: BoundPod): boolean {
+  return a?.spec === b.spec && a.metadata.labels === b.metadata.labels &&
+    a.metadata.annotations === b.metadata.annotations;
 }
 
 /** True when carrying out the actions would change anything. */

@@ -4,8 +4,10 @@ import type { Logger } from "../base/log.ts";
 import { jitter, type Random } from "../base/random.ts";
 import type { BoundPod } from "../kube/types.ts";
 import type { Why } from "../pod/actions.ts";
-import type { ForcedEnd } from "../pod/status/input.ts";
 import { workerGrace } from "../pod/kill.ts";
+import { isOwnCondition } from "../pod/status/conditions.ts";
+import type { ForcedEnd } from "../pod/status/input.ts";
+import { isTerminal } from "../pod/status/phase.ts";
 
 /** Where a pod's worker is (runtime-contract.md section 10). `gone` means that nothing of the pod is left. */
 export type WorkerState = "syncing" | "terminating" | "terminated" | "finished" | "purging" | "gone";
@@ -120,6 +122,13 @@ export class PodWorker {
       });
     }
     this.poke();
+  }
+
+  /** The pod's status changed at its source, by our own hand or another's; its definition is the same. */
+  reconcile(pod: BoundPod): void {
+    const before = this.#pod;
+    this.#pod = pod;
+    if (concernsOthers(before, pod)) this.poke();
   }
 
   /** Something happened that may concern the pod: look again. */
@@ -262,6 +271,16 @@ export class PodWorker {
     using _timer = ms === undefined ? undefined : this.#o.clock.after(ms, () => this.#notify());
     await promise;
   }
+}
+
+/**
+ * True when a change of status calls for a look: a condition that is not the agent's own, on which a readiness gate may
+ * wait and which the status carries on, or an end that somebody else has set. All else is an echo of what was written.
+ */
+function concernsOthers(before: BoundPod, now: BoundPod): boolean {
+  const foreign = ({ status }: BoundPod) => (status?.conditions ?? []).filter((c) => !isOwnCondition(c.type));
+  if (isTerminal(now.status?.phase) && !isTerminal(before.status?.phase)) return true;
+  return JSON.stringify(foreign(before)) !== JSON.stringify(foreign(now));
 }
 
 const phrase: Record<WorkerState, string> = {

@@ -65,6 +65,14 @@ export class PodWorkers {
     this.#start(pod);
   }
 
+  /** Gives a running pod the status that its source has of it; one that waits for its turn takes it with it. */
+  reconcile(pod: BoundPod): void {
+    const { uid } = pod.metadata;
+    if (this.#waiting.has(uid)) this.#waiting.set(uid, pod);
+    const worker = this.#workers.get(uid);
+    if (worker && !worker.removed) worker.reconcile(pod);
+  }
+
   /** The pod is not wanted any more. */
   remove(uid: string, options: KillOptions): void {
     this.#waiting.delete(uid);

@@ -1,5 +1,6 @@
 import { Channel } from "../base/channel.ts";
 import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
 import type { Journal } from "../base/journal.ts";
 import type { Logger } from "../base/log.ts";
 import type { EventSink } from "../kube/events.ts";
@@ -36,6 +37,10 @@ export interface SyncLoopOptions {
   events: EventSink;
   /** Decides on a new pod, given the pods that hold resources now. */
   admit: (pod: BoundPod, active: readonly BoundPod[]) => Admission;
+  /** Told of each new pod before anything is decided about it. */
+  onAdded?: (pod: BoundPod) => void;
+  /** True for a pod that has ended, by what is known of it here or at its source: it is never started, only cleaned up. */
+  hasEnded?: (pod: BoundPod) => boolean;
   /** Publishes the Failed status of a rejected pod. */
   onRejected: (pod: BoundPod, rejection: { reason: string; message: string }) => void;
   /** Told when a pod that never had a worker, or whose worker is gone, is forgotten. */
@@ -135,7 +140,9 @@ export class SyncLoop {
   /** What goes, then pods that run already, so that none of the others takes their room, then all else. */
   #inOrder(changes: readonly PodChange[]): PodChange[] {
     const rank = ({ op, pod }: PodChange) => op === "remove" ? 0 : op !== "add" ? 3 : this.#ranBefore(pod) ? 1 : 2;
-    return changes.toSorted((a, b) => rank(a) - rank(b));
+    // Of pods that wait for room, the oldest comes first.
+    const made = ({ pod }: PodChange) => pod.metadata.creationTimestamp ?? "";
+    return changes.toSorted((a, b) => rank(a) - rank(b) || (made(a) < made(b) ? -1 : made(a) > made(b) ? 1 : 0));
   }
 
   /** True for a pod that an earlier life of the agent has admitted and started. */
@@ -155,8 +162,11 @@ export class SyncLoop {
       case "add":
         this.#add(pod);
         break;
-      case "update":
       case "reconcile":
+        store.set(pod);
+        if (!store.isRejected(uid)) workers.reconcile(pod);
+        break;
+      case "update":
       case "delete":
         store.set(pod);
         if (!store.isRejected(uid)) workers.update(pod);
@@ -175,8 +185,8 @@ export class SyncLoop {
     store.set(pod);
     // A predecessor that only the runtime knows (its manifest changed while no agent ran) must go first.
     if (isStatic(pod)) this.#removePredecessors(pod);
-    // What runs stays: a restart of the agent is no reason to ask again whether it fits.
-    const answer: Admission = this.#ranBefore(pod) ? { admit: true } : this.#o.admit(pod, this.#active(uid));
+    this.#o.onAdded?.(pod);
+    const answer = this.#mayRun(pod);
     if (answer.admit) {
       workers.update(pod);
       return;
@@ -187,6 +197,24 @@ export class SyncLoop {
     this.#o.onRejected(pod, { reason: answer.reason, message: answer.message });
   }
 
+  /** What runs stays, and what has ended or is to end is never started: neither is a question of whether it fits. */
+  #mayRun(pod: BoundPod): Admission {
+    if (this.#ranBefore(pod) || this.#hasEnded(pod) || pod.metadata.deletionTimestamp !== undefined) {
+      return { admit: true };
+    }
+    try {
+      return this.#o.admit(pod, this.#active(pod.metadata.uid));
+    } catch (thrown) {
+      // A pod that cannot even be judged must not stop the loop that all others live by.
+      this.#o.log.error("the pod cannot be judged", { pod: podFullName(pod), error: messageOf(thrown) });
+      return { admit: false, reason: "UnexpectedAdmissionError", message: messageOf(thrown) };
+    }
+  }
+
+  #hasEnded(pod: BoundPod): boolean {
+    return this.#o.hasEnded?.(pod) ?? false;
+  }
+
   /**
    * Pods whose requests count against the node: those wanted and admitted that may still run. A pod that is on its way
    * out does not count, so that an edited manifest is not refused for what its predecessor still holds.
@@ -195,7 +223,7 @@ export class SyncLoop {
     const active: BoundPod[] = [];
     for (const pod of this.#o.store.all()) {
       const uid = pod.metadata.uid;
-      if (uid === except || this.#o.store.isRejected(uid)) continue;
+      if (uid === except || this.#o.store.isRejected(uid) || this.#hasEnded(pod)) continue;
       const worker = this.#o.workers.get(uid);
       if (!worker || worker.mayRun) active.push(pod);
     }
