@@ -36,7 +36,7 @@ import { makeAgentStats, makeEviction } from "./agent_eviction.ts";
 import { statusOf, statusOfRejected } from "./agent_status.ts";
 import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
-import { makeContainerGC, makeImageGC, makeLogRotation } from "./agent_upkeep.ts";
+import { makeContainerGC, makeImageGC, makeLogRotation, makeOomWatcher } from "./agent_upkeep.ts";
 import { makePodRunner } from "./agent_runner.ts";
 import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
 
@@ -326,6 +326,7 @@ class ComposedAgent implements ServedAgent {
       scope.spawn("image gc", (s) => this.imageGC.run(s));
       scope.spawn("eviction", (s) => this.#eviction.run(s));
       scope.spawn("log rotation", (s) => this.#rotation.run(s));
+      scope.spawn("oom watcher", (s) => makeOomWatcher(this.#o, () => this.#pleg.all()).run(s));
       this.#qos.mark();
       await this.#loop.run(scope.signal);
     } catch (thrown) {

@@ -2,6 +2,7 @@ import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import { type ContainerGC, createContainerGC, type GcLogs } from "../../managers/gc/collector.ts";
 import { ImageGC } from "../../managers/gc/image_gc.ts";
 import { LogRotation } from "../../managers/logs/rotation.ts";
+import { OomWatcher } from "../../managers/oom/watcher.ts";
 import { canMountImages } from "../../managers/runtime/image_volumes.ts";
 import type { StatusManager } from "../../managers/status/status_manager.ts";
 import type { Scope } from "../base/scope.ts";
@@ -84,4 +85,10 @@ export function makeImageGC(o: AgentOptions, runtime: RuntimeService, images: Im
       maxAgeMs: config.imageMaximumGCAgeMs,
     },
   });
+}
+
+/** Tells what the kernel's out-of-memory killer does to the node and to this agent's pods. */
+export function makeOomWatcher(o: AgentOptions, pods: () => Iterable<ObservedPod>): OomWatcher {
+  const { host, log, events, journal } = o;
+  return new OomWatcher({ host, log, events, journal, pods });
 }

@@ -3,6 +3,8 @@ import type { FileInfo, FileKind, FsSpace, Host, MountEntry, OpenFile } from "./
 import { HostError, hostError, isMissing } from "./host_error.ts";
 import { groupTree } from "./deno_group_tree.ts";
 import { gzipFile } from "./deno_gzip.ts";
+import { kernelLog } from "./deno_kernel_log.ts";
+import { makeFileKeeper } from "./deno_kept_file.ts";
 import { killProcess } from "./deno_kill.ts";
 import { makeLink } from "./deno_link.ts";
 import { mount, mountBelow, unmount } from "./deno_mount.ts";
@@ -150,13 +152,15 @@ function numberIn(text: string, key: string): number {
 }
 
 /**
- * The real machine. `procRoot`, `cgroupRoot` and `sysRoot` are where procfs, the cgroup hierarchies and sysfs can be
- * read: private bind mounts under scoped permissions (deno.md). Outside of the paths that may be read and written, it
+ * The real machine. `procRoot`, `cgroupRoot`, `sysRoot` and `kernelLog` are where procfs, the cgroup hierarchies, sysfs
+ * and /dev/kmsg can be read: private bind mounts under scoped permissions (deno.md). Outside of the paths that may be read and written, it
  * can only tell what a path is, and make directories and empty files (docs/permissions.md). Mounting runs /usr/bin/mount and /usr/bin/umount; under scoped permissions
  * symbolic links are made by /usr/bin/ln and signals sent by /usr/bin/kill. Permissions: read and write of the agent's directories, procRoot and
  * cgroupRoot, run of those programs, and sys of hostname, statfs and uid.
  */
-export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string; sysRoot?: string } = {}): Host {
+export function createDenoHost(
+  options: { procRoot?: string; cgroupRoot?: string; sysRoot?: string; kernelLog?: string } = {},
+): Host {
   const procRoot = options.procRoot ?? "/proc";
   const { sysRoot = "/sys" } = options;
   const inSys = (path: string) => path.startsWith("/sys/") ? `${sysRoot}${path.slice("/sys".length)}` : path;
@@ -172,6 +176,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
     cgroupRoot: options.cgroupRoot ?? "/sys/fs/cgroup",
     readText: (path) => guard("readText", path, () => Deno.readTextFile(inSys(path))),
     readTextNow: makeNowReader(),
+    keepOpen: makeFileKeeper(),
     readBytes: (path, limit) =>
       guard("readBytes", path, async () => {
         if (limit === undefined) return await Deno.readFile(path);
@@ -266,6 +271,7 @@ export function createDenoHost(options: { procRoot?: string; cgroupRoot?: string
         };
       }),
     watch: watchPath,
+    kernelLog: (signal) => kernelLog(options.kernelLog ?? "/dev/kmsg", signal),
     lock: (path) =>
       guard("lock", path, async () => {
         const file = await Deno.open(path, { write: true, create: true, mode: 0o600 });

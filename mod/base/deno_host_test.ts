@@ -350,3 +350,21 @@ Deno.test("directories that many make at once are made for all of them", () =>
       await Promise.all(paths.map((path) => host.mkdir(path, { mode: 0o750 })));
     }
   }));
+
+Deno.test("the kernel's log is read from now on, until it is called off; a machine without one says so", async () => {
+  const dir = await Deno.makeTempDir();
+  try {
+    const { signal } = new AbortController();
+    const none = createDenoHost({ kernelLog: `${dir}/none` }).kernelLog(signal)[Symbol.asyncIterator]();
+    await assert.rejects(none.next(), { code: "Host", message: /kernelLog .*none/ });
+    // A file is at its end at once, as a log in which nothing new is said.
+    await Deno.writeTextFile(`${dir}/empty`, "");
+    const stop = new AbortController();
+    const lines = createDenoHost({ kernelLog: `${dir}/empty` }).kernelLog(stop.signal)[Symbol.asyncIterator]();
+    const next = lines.next();
+    stop.abort();
+    assert.equal((await next).done, true);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});

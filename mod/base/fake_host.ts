@@ -9,6 +9,7 @@ import type {
   FsSpace,
   GroupTreeOptions,
   Host,
+  KeptFile,
   MountEntry,
   OpenFile,
 } from "./host.ts";
@@ -34,6 +35,16 @@ export class FakeHost extends FakeMachine implements Host {
     } catch (thrown) {
       throw hostError("readText", path, thrown);
     }
+  }
+
+  keepOpen(path: string): KeptFile | undefined {
+    if (this.readTextNow(path) === undefined) return undefined;
+    const { inode } = this.fs.need(path);
+    return {
+      // What was removed has gone, also when another is there under its name.
+      read: () => this.quiet(path)?.inode === inode ? this.readTextNow(path) : undefined,
+      [Symbol.dispose]: () => {},
+    };
   }
 
   readBytes(path: string, limit?: number): Promise<Uint8Array> {
@@ -235,6 +246,11 @@ export class FakeHost extends FakeMachine implements Host {
       const room = total - (fs.limit === undefined ? 0 : this.fs.used(this.fs.need(path).inode));
       return fs.space ?? { total, free: room, available: room, inodes: 1_000_000, inodesFree: 900_000 };
     });
+  }
+
+  async *kernelLog(signal: AbortSignal): AsyncIterable<string> {
+    if (!this.kernelRecords) throw hostError("kernelLog", "/dev/kmsg", errno("ENOENT"));
+    yield* this.kernelRecords.values(signal);
   }
 
   async *watch(path: string, signal: AbortSignal): AsyncIterable<void> {

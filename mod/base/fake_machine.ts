@@ -1,3 +1,4 @@
+import type { Channel } from "./channel.ts";
 import type { Clock } from "./clock.ts";
 import { errno, FakeTree, type Found, infoOf, type Inode, type KernelFs } from "./fake_host_fs.ts";
 import type { CommandResult, FileInfo, FileKind, FsSpace, Host } from "./host.ts";
@@ -60,6 +61,8 @@ export class FakeMachine {
   /** Answers `run`; may be replaced at any time. */
   onRun: FakeHostOptions["run"];
   onKill: FakeHostOptions["onKill"];
+  /** What the kernel's log says from now on; a machine without it has no such log. */
+  kernelRecords: Channel<string> | undefined;
   capacityNow: { memory: number; cpus: number; swap: number };
   protected readonly fs: FakeTree;
   protected readonly name: string;

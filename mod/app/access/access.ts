@@ -65,6 +65,8 @@ export function accessOf(facts: AccessFacts): FileAccess {
     ...files,
     ...owned,
     ...interfaces,
+    // out-of-memory kills; unlike the rest of what is in /dev it changes nothing to read it
+    mounts.kernelLog,
     ...nodeFiles,
     ...[
       flags.bootstrapKubeconfig,

@@ -12,7 +12,12 @@ const standalone = [
   "",
 ].join("\n");
 
-const mounts = { procRoot: "/run/denolet/proc", cgroupRoot: "/run/denolet/cgroup", sysRoot: "/run/denolet/sys" };
+const mounts = {
+  procRoot: "/run/denolet/proc",
+  cgroupRoot: "/run/denolet/cgroup",
+  sysRoot: "/run/denolet/sys",
+  kernelLog: "/run/denolet/kmsg",
+};
 const interfaces = [mounts.cgroupRoot, mounts.procRoot, mounts.sysRoot];
 const writableInterfaces = [
   mounts.cgroupRoot,
@@ -42,7 +47,7 @@ Deno.test("audit: what may be read and written with a usual configuration is exa
   ];
   const asked = ["/etc/kubernetes/kubelet.yaml", "/etc/resolv.conf"];
   assert.deepEqual(write, [...owned, ...writableInterfaces].sort());
-  assert.deepEqual(read, [...owned, ...asked, ...interfaces, ...nodeFiles].sort());
+  assert.deepEqual(read, [...owned, ...asked, ...interfaces, mounts.kernelLog, ...nodeFiles].sort());
 });
 
 Deno.test("every path that a configuration names may be read, and those that are the agent's written", async () => {

@@ -83,6 +83,7 @@ export async function plan(argv: readonly string[]): Promise<string> {
     `DENOLET_PROC=${mounts.procRoot}`,
     `DENOLET_CGROUP=${mounts.cgroupRoot}`,
     `DENOLET_SYS=${mounts.sysRoot}`,
+    `DENOLET_KMSG=${mounts.kernelLog}`,
   ];
   return [...(mounted ? told : []), ...accessFlags(access)].map((word) => `${word}\0`).join("");
 }
