@@ -12,6 +12,7 @@ import { FileSystems } from "./file_systems.ts";
 import { GroupFinder } from "./group_finder.ts";
 import { GroupReader } from "./group_reader.ts";
 import type { StatHierarchies } from "./group_source.ts";
+import { KeptFiles } from "./kept_files.ts";
 import { Measured } from "./measured.ts";
 import { bootTime, diskTraffic, networkOf, rlimit } from "./node_files.ts";
 import { PodFiles } from "./pod_files.ts";
@@ -98,7 +99,7 @@ class Collector implements StatsSource {
   constructor(options: StatsOptions) {
     this.#o = options;
     const { clock } = options;
-    this.#reader = new GroupReader({ ...options, now: () => clock.now() });
+    this.#reader = new GroupReader({ ...options, now: () => clock.now(), files: new KeptFiles(options) });
     this.#groups = new GroupFinder(options);
     this.#files = new PodFiles({ ...options, usage: new DiskUsage(options), patienceMs });
     this.#open = new ProcessFiles(options);
@@ -172,7 +173,8 @@ class Collector implements StatsSource {
       const own = group === undefined ? undefined : await this.#sample(group, detail);
       members.push({ name, id, image, startedAt: createdAt, group, sample: own });
     }
-    const network = detail !== "resource" && found && this.#network([sandboxGroup, ...found.members.values()]);
+    const network = detail !== "resource" && found &&
+      (this.#network(ofSandbox?.processes) ?? this.#networkIn([sandboxGroup, ...found.members.values()]));
     return {
       uid,
       name,
@@ -188,12 +190,17 @@ class Collector implements StatsSource {
     };
   }
 
-  /** The network of the first of these groups that has a process: all containers of a pod share one. */
-  #network(groups: readonly (string | undefined)[]): NetworkSample | undefined {
+  /** The network of the first of these processes. */
+  #network(pids: readonly number[] | undefined): NetworkSample | undefined {
     const { host, clock } = this.#o;
+    const [pid] = pids ?? [];
+    return pid === undefined ? undefined : networkOf(host, pid, () => clock.now());
+  }
+
+  /** The network of the first of these groups that has a process: all containers of a pod share one. */
+  #networkIn(groups: readonly (string | undefined)[]): NetworkSample | undefined {
     for (const group of groups) {
-      const [pid] = group === undefined ? [] : this.#reader.processes(group);
-      const network = pid === undefined ? undefined : networkOf(host, pid, () => clock.now());
+      const network = group === undefined ? undefined : this.#network(this.#reader.processes(group));
       if (network) return network;
     }
     return undefined;

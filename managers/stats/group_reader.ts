@@ -1,10 +1,14 @@
 import { type GroupSettings, type GroupSource, processesIn, type StatHierarchies } from "./group_source.ts";
+import type { KeptFiles } from "./kept_files.ts";
 import { readUnified } from "./group_unified.ts";
 import { readV1 } from "./group_v1.ts";
 import type { Detail, GroupSample } from "./types.ts";
 
-/** How long settings are kept, milliseconds: a limit that is changed shows after that at the latest. */
-const settingsMs = 10_000;
+/**
+ * How long settings are kept, milliseconds: a limit that is changed shows after that at the latest. Groups differ by up
+ * to a half of it, so that they are not all read again in one scrape.
+ */
+const settingsMs = 60_000;
 /** How long a file that the kernel does not have is not looked for again, milliseconds. */
 const absentMs = 600_000;
 
@@ -15,12 +19,22 @@ export class GroupReader implements GroupSource {
   readonly #now: () => number;
   /** Files that were not there in a group which itself was, and until when they are not looked for. */
   readonly #absent = new Map<string, number>();
-  readonly #settings = new Map<string, { at: number; settings: GroupSettings }>();
+  readonly #settings = new Map<string, { at: number; keepMs: number; settings: GroupSettings }>();
+  #turn = 0;
 
-  constructor(options: { host: GroupSource["host"]; hierarchies: StatHierarchies; now: () => number }) {
+  readonly #files: Pick<KeptFiles, "read">;
+
+  constructor(options: {
+    host: GroupSource["host"];
+    hierarchies: StatHierarchies;
+    now: () => number;
+    /** Reads what is read each time. */
+    files: Pick<KeptFiles, "read">;
+  }) {
     this.host = options.host;
     this.hierarchies = options.hierarchies;
     this.#now = options.now;
+    this.#files = options.files;
   }
 
   /**
@@ -46,7 +60,8 @@ export class GroupReader implements GroupSource {
     const name = root ? `/${file}` : file;
     const until = this.#absent.get(name);
     if (until !== undefined && until > this.#now()) return undefined;
-    const text = this.host.readTextNow(`${base}${root ? "" : path}/${file}`);
+    const full = `${base}${root ? "" : path}/${file}`;
+    const text = hot.has(file) ? this.#files.read(full) : this.host.readTextNow(full);
     if (text !== undefined || required.has(file)) return text;
     // Of a group that is there: the kernel has no such file. Of one that has gone, nothing follows.
     const there = this.host.readTextNow(`${base}${root ? "" : path}/cgroup.procs`) !== undefined;
@@ -57,9 +72,10 @@ export class GroupReader implements GroupSource {
   settings(path: string, read: () => GroupSettings): GroupSettings {
     const known = this.#settings.get(path);
     const passed = known ? this.#now() - known.at : Infinity;
-    if (known && passed >= 0 && passed < settingsMs) return known.settings;
+    if (known && passed >= 0 && passed < known.keepMs) return known.settings;
     const settings = read();
-    this.#settings.set(path, { at: this.#now(), settings });
+    this.#turn = (this.#turn + 1) % 16;
+    this.#settings.set(path, { at: this.#now(), keepMs: settingsMs * (1 - this.#turn / 32), settings });
     return settings;
   }
 
@@ -68,6 +84,14 @@ export class GroupReader implements GroupSource {
     for (const group of this.#settings.keys()) if (!groups.has(group)) this.#settings.delete(group);
   }
 }
+
+/** Values that every scrape reads. Lists of processes are not among them: they may be longer than one read. */
+const hot = new Set([
+  ...["cpuacct.usage", "cpuacct.stat", "memory.usage_in_bytes", "memory.stat", "memory.max_usage_in_bytes"],
+  ...["memory.failcnt", "memory.kmem.usage_in_bytes", "memory.oom_control", "pids.current"],
+  ...["blkio.throttle.io_service_bytes_recursive", "cpu.stat", "memory.current", "memory.swap.current"],
+  ...["memory.peak", "memory.events", "io.stat", "cpu.pressure", "memory.pressure", "io.pressure"],
+]);
 
 /** Files that tell whether a group is there at all. */
 const required = new Set(["cgroup.procs", "cpuacct.usage", "memory.usage_in_bytes", "cpu.stat", "memory.stat"]);

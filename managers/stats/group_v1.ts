@@ -31,8 +31,10 @@ export function readV1(source: GroupSource, path: string, detail: Detail, at: nu
   };
   const procs = read("memory", "cgroup.procs");
   const oom = read("memory", "memory.oom_control");
-  const bytes = read("blkio", "blkio.throttle.io_service_bytes");
-  const moved = bytes?.includes("Read") ? read("blkio", "blkio.throttle.io_serviced") ?? "" : "";
+  // With the groups below, where the kernel tells that.
+  const blkio = (name: string) => read("blkio", `${name}_recursive`) ?? read("blkio", name);
+  const bytes = blkio("blkio.throttle.io_service_bytes");
+  const moved = bytes?.includes("Read") ? blkio("blkio.throttle.io_serviced") ?? "" : "";
   return {
     at,
     ...finished<GroupSample>({
@@ -114,7 +116,8 @@ function memoryV1(
       limit: memoryLimit,
       reservation: memoryReservation,
       maxUsage: count(read?.("memory", "memory.max_usage_in_bytes")),
-      failCount: count(read?.("memory", "memory.failcnt")),
+      // Without a limit none can be hit.
+      failCount: read && (memoryLimit === undefined ? 0 : count(read("memory", "memory.failcnt"))),
       kernelUsage: count(read?.("memory", "memory.kmem.usage_in_bytes")),
     }),
   };

@@ -60,11 +60,12 @@ export class MetricsPage {
     this.#families.get(name)?.lines.push(`${name}${suffix}${text} ${numberText(value)}${time}\n`);
   }
 
-  /** Puts in a whole family whose samples are text already, each line ended; one without samples is not told. */
-  lines(name: string, type: MetricType, help: string, text: string): void {
-    if (text === "") return;
+  /** Puts in a whole family whose samples are text already, in pieces, each line ended; one without samples is not told. */
+  lines(name: string, type: MetricType, help: string, parts: readonly string[]): void {
+    if (parts.length === 0) return;
     this.family(name, type, help);
-    this.#families.get(name)?.lines.push(text);
+    const family = this.#families.get(name);
+    family?.lines.push(parts.join(""));
   }
 
   /** Every family that was named, with its type, also those without samples. */
@@ -75,11 +76,12 @@ export class MetricsPage {
   /** The whole page. */
   text(): string {
     const names = [...this.#families.keys()].sort();
-    let page = "";
+    const parts: string[] = [];
     for (const name of names) {
       const family = this.#families.get(name);
-      if (family && family.lines.length > 0) page += family.head + family.lines.join("");
+      if (!family || family.lines.length === 0) continue;
+      parts.push(family.head, family.lines.length === 1 ? family.lines[0] ?? "" : family.lines.join(""));
     }
-    return page;
+    return parts.join("");
   }
 }
