@@ -92,6 +92,9 @@ function rejectionRemedy(reason: string): string {
     return "Lower resources.requests of the pod, free some by ending other pods, or lower kubeReserved and systemReserved.";
   }
   switch (reason) {
+    case "Evicted":
+      return "Free what the node runs short of (its condition names it), then write the manifest again: a rejected pod is " +
+        "not asked about twice.";
     case "NodeAffinity":
       return "Correct nodeSelector or nodeAffinity of the pod, or give the node the label (--node-labels).";
     case "SysctlForbidden":
@@ -133,6 +136,24 @@ function rejection(reason: string, message: string, at: number | undefined, now:
   };
 }
 
+const turnedAway = "Pod was rejected: ";
+
+function evicted(message: string, rejected: JournalRecord | undefined, now: number): Finding {
+  if (message.startsWith(turnedAway)) return rejection("Evicted", message.slice(turnedAway.length), rejected?.at, now);
+  if (!message.startsWith("The node was low on resource")) {
+    return {
+      cause: `the pod kept more on the node's disk than it may, so the agent ended it: ${line(message)}`,
+      remedy: "Make the pod keep less there, or raise the limit that the message names; then write the manifest again.",
+      rank: 0,
+    };
+  }
+  return {
+    cause: `the agent ended the pod to save the node: ${line(message)}`,
+    remedy: "Free what the node ran short of; give the pod requests that cover what it takes, so that others go first.",
+    rank: 0,
+  };
+}
+
 function failed(pod: ExplainedPod, status: PodStatus, rejected: JournalRecord | undefined, now: number): Finding {
   const reason = status.reason ?? "";
   const message = status.message ?? "";
@@ -146,12 +167,7 @@ function failed(pod: ExplainedPod, status: PodStatus, rejected: JournalRecord | 
         rank: 0,
       };
     case "Evicted":
-      return {
-        cause: `the agent ended the pod to save the node: ${line(message)}`,
-        remedy:
-          "Free what the node ran short of; give the pod requests that cover what it takes, so that others go first.",
-        rank: 0,
-      };
+      return evicted(message, rejected, now);
     case "Preempting":
       return {
         cause: `the agent ended the pod to make room for a critical one: ${line(message)}`,

@@ -180,8 +180,27 @@ const cases: Case[] = [
   },
   {
     name: "evicted",
-    status: { phase: "Failed", reason: "Evicted", message: "low on memory" },
-    says: [/to save the node: low on memory/],
+    status: { phase: "Failed", reason: "Evicted", message: "The node was low on resource: memory. " },
+    says: [/to save the node: The node was low on resource: memory/],
+  },
+  {
+    name: "evicted for a limit of its own",
+    status: { phase: "Failed", reason: "Evicted", message: 'Usage of EmptyDir volume "a" exceeds the limit "1Mi". ' },
+    says: [/kept more on the node's disk than it may/, /raise the limit that the message names/],
+    never: /save the node/,
+  },
+  {
+    name: "turned away under pressure",
+    status: {
+      phase: "Failed",
+      reason: "Evicted",
+      message: "Pod was rejected: The node had condition: [DiskPressure]. ",
+    },
+    says: [
+      /this node did not take the pod: Evicted: The node had condition: \[DiskPressure\]/,
+      /its condition names it/,
+    ],
+    never: /ended the pod/,
   },
   {
     name: "preempted",
