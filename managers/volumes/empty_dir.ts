@@ -31,7 +31,7 @@ export function sizeLimitOf(volume: Volume): bigint | undefined {
 }
 
 /** Makes a directory with exactly this mode unless it is there. */
-async function makeDirectory({ host, dir }: SetUpContext): Promise<void> {
+export async function makeDirectory({ host, dir }: SetUpContext): Promise<void> {
   const info = await host.lstat(dir);
   if (info && info.kind !== "directory") {
     throw new VolumeSpecError(`${dir} is in the way: it is no directory but a ${info.kind}; remove it`);
@@ -42,7 +42,7 @@ async function makeDirectory({ host, dir }: SetUpContext): Promise<void> {
 }
 
 /** The type of the newest file system that is mounted at the volume's directory; undefined when none is. */
-async function mountedType({ host, dir }: SetUpContext): Promise<string | undefined> {
+export async function mountedType({ host, dir }: SetUpContext): Promise<string | undefined> {
   if (!await host.lstat(dir)) return undefined;
   // The table names places by their true path.
   const real = await host.realPath(dir);

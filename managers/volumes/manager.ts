@@ -27,6 +27,8 @@ const firstDelay = 500;
 const longestDelay = 122_000;
 /** How long a pod waits for its volumes before the wait is given up, and begun anew by its next sync (H2). */
 const waitLimit = 123_000;
+/** How long a pod waits for newer contents of a volume that it has already. */
+const refreshLimit = 10_000;
 
 export interface VolumeManagerOptions {
   readonly host: Host;
@@ -59,6 +61,10 @@ class Manager implements VolumeManager, SubPaths {
   readonly #backoff: Backoff;
   /** Pod UID → volume name → what is, or may be, set up. */
   readonly #known = new Map<string, Map<string, Known>>();
+  /** Pod UID → names of volumes whose contents could not be brought up to date. */
+  readonly #stale = new Map<string, Set<string>>();
+  /** Pod UID → what wakes its set-ups that wait for their back-off. */
+  readonly #sleepers = new Map<string, Set<() => void>>();
 
   constructor(options: VolumeManagerOptions) {
     this.#o = options;
@@ -110,38 +116,101 @@ class Manager implements VolumeManager, SubPaths {
     deadline: number,
     signal: AbortSignal,
   ): Promise<MountedVolume> {
-    const { clock, log, events } = this.#o;
+    const { clock } = this.#o;
     const key = keyOf(pod.metadata.uid, volume.name);
+    const shown = this.#known.get(pod.metadata.uid)?.get(volume.name)?.mounted;
+    if (shown && plugin.live) return await this.#refresh(pod, volume, plugin, shown, signal);
     let last: Error | undefined;
     for (;;) {
       const wait = this.#backoff.remaining(key);
       const left = deadline - clock.now();
-      if (wait >= left || left <= 0) {
-        await clock.sleep(Math.max(left, 0), signal);
+      if (left <= 0) {
         throw last ??
-          new KubeletError(
-            "Volume",
-            `the last set-up failed, and the next try is due in ${Math.ceil((wait - left) / 1000)} s`,
-          );
+          new KubeletError("Volume", `the last set-up failed, and the next try is due in ${Math.ceil(wait / 1000)} s`);
       }
-      if (wait > 0) await clock.sleep(wait, signal);
+      if (wait > 0) {
+        await this.#pause(pod.metadata.uid, Math.min(wait, left), signal);
+        continue;
+      }
       try {
         const mounted = await this.#within(deadline, signal, (limited) => this.#setUp(pod, volume, plugin, limited));
         this.#backoff.reset(key);
         return mounted;
       } catch (thrown) {
         if (signal.aborted || this.#o.scope.signal.aborted) throw thrown;
-        last = isAborted(thrown)
-          ? new KubeletError("Volume", "its set-up does not come to an end (a mount or a disk that hangs)", {
-            cause: thrown,
-          })
-          : asError(thrown);
-        this.#backoff.step(key);
-        const message = `MountVolume.SetUp failed for volume "${volume.name}" : ${last.message}`;
-        log.error(message, { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, podUid: pod.metadata.uid });
-        events?.pod({ pod, type: "Warning", reason: "FailedMount", message });
+        last = this.#failed(pod, volume, thrown);
         if (last instanceof VolumeSpecError || (last instanceof KubeletError && last.code === "BadPod")) throw last;
       }
+    }
+  }
+
+  /** Backs off, and tells why a set-up failed. */
+  #failed(pod: BoundPod, volume: Volume, thrown: unknown): Error {
+    const { log, events } = this.#o;
+    const error = isAborted(thrown)
+      ? new KubeletError("Volume", "its set-up does not come to an end (a mount or a disk that hangs)", {
+        cause: thrown,
+      })
+      : asError(thrown);
+    this.#backoff.step(keyOf(pod.metadata.uid, volume.name));
+    const message = `MountVolume.SetUp failed for volume "${volume.name}" : ${error.message}`;
+    log.error(message, { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, podUid: pod.metadata.uid });
+    events?.pod({ pod, type: "Warning", reason: "FailedMount", message });
+    return error;
+  }
+
+  /** Brings contents up to date, once: while that fails the volume goes on showing what it shows, and is looked at again. */
+  async #refresh(
+    pod: BoundPod,
+    volume: Volume,
+    plugin: VolumePlugin,
+    shown: MountedVolume,
+    signal: AbortSignal,
+  ): Promise<MountedVolume> {
+    const { uid } = pod.metadata;
+    const key = keyOf(uid, volume.name);
+    const stale = this.#stale.get(uid) ?? new Set();
+    if (this.#backoff.remaining(key) > 0) return shown;
+    try {
+      const deadline = this.#o.clock.now() + refreshLimit;
+      const mounted = await this.#within(deadline, signal, (limited) => this.#setUp(pod, volume, plugin, limited));
+      this.#backoff.reset(key);
+      if (stale.delete(volume.name) && stale.size === 0) this.#stale.delete(uid);
+      return mounted;
+    } catch (thrown) {
+      if (signal.aborted || this.#o.scope.signal.aborted) throw thrown;
+      this.#failed(pod, volume, thrown);
+      this.#stale.set(uid, stale.add(volume.name));
+      return shown;
+    }
+  }
+
+  retryInMs(podUid: string): number | undefined {
+    const stale = [...this.#stale.get(podUid) ?? []];
+    return stale.length === 0
+      ? undefined
+      : Math.min(...stale.map((name) => this.#backoff.remaining(keyOf(podUid, name))));
+  }
+
+  retryNow(podUid: string): void {
+    for (const name of this.#known.get(podUid)?.keys() ?? []) this.#backoff.reset(keyOf(podUid, name));
+    for (const wake of this.#sleepers.get(podUid) ?? []) wake();
+  }
+
+  /** Sleeps until the time is over, or the pod's set-ups are to be tried now. */
+  async #pause(podUid: string, ms: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) throw abortedBy(signal);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const sleepers = this.#sleepers.get(podUid) ?? new Set();
+    this.#sleepers.set(podUid, sleepers.add(resolve));
+    const abort = () => reject(abortedBy(signal));
+    signal.addEventListener("abort", abort, { once: true });
+    using _timer = this.#o.clock.after(ms, resolve);
+    try {
+      await promise;
+    } finally {
+      signal.removeEventListener("abort", abort);
+      if (sleepers.delete(resolve) && sleepers.size === 0) this.#sleepers.delete(podUid);
     }
   }
 
@@ -203,6 +272,7 @@ class Manager implements VolumeManager, SubPaths {
     }
     await removeVolumeDirectories(host, rootDir, podUid);
     this.#known.delete(podUid);
+    this.#stale.delete(podUid);
     this.#backoff.prune();
   }
 

@@ -1,10 +1,10 @@
-import { messageOf } from "../../mod/base/errors.ts";
+import { asError, messageOf } from "../../mod/base/errors.ts";
 import type { BoundPod, DownwardAPIVolumeFile, VolumeProjection } from "../../mod/kube/types.ts";
 import { resolveFieldPath, resolveResource } from "../../mod/pod/config/fieldref.ts";
-import { type Payload, type PayloadFile, writeAtomically } from "./atomic_writer.ts";
-import { giveVolume, makeTmpfs, type MemoryVolumes } from "./empty_dir.ts";
+import type { Payload, PayloadFile } from "./atomic_writer.ts";
+import { showGathered, showPayload } from "./contents.ts";
+import type { MemoryVolumes } from "./empty_dir.ts";
 import { type SetUpContext, volumeKind, type VolumePlugin, VolumeSpecError } from "./plugin.ts";
-import type { MountedVolume } from "./types.ts";
 
 const defaultFileMode = 0o644;
 
@@ -33,22 +33,6 @@ export function downwardPayload(
   return files;
 }
 
-/** Shows a payload in a volume on tmpfs, as secrets, projected and downwardAPI volumes do. */
-export async function showPayload(
-  context: SetUpContext,
-  payload: Payload,
-  memory: MemoryVolumes,
-): Promise<MountedVolume> {
-  const { host, clock, dir, pod, volume, log } = context;
-  const fresh = await makeTmpfs(context, memory);
-  const gid = pod.spec.securityContext?.fsGroup;
-  if (fresh) await giveVolume(context, true);
-  if (await writeAtomically({ host, clock, target: dir, payload, gid })) {
-    log.detail(4, "volume contents written", { volume: volume.name, files: payload.size });
-  }
-  return { name: volume.name, hostPath: dir, readOnly: true, selinuxRelabel: true };
-}
-
 interface Options {
   readonly memory?: MemoryVolumes;
   readonly allocatable: Allocatable;
@@ -63,7 +47,7 @@ export function downwardApiPlugin({ memory = {}, allocatable }: Options): Volume
     setUp: async (context) => {
       const { items = [], defaultMode } = context.volume.downwardAPI ?? {};
       const payload = downwardPayload(context.pod, items, { defaultMode, allocatable });
-      return await showPayload(context, payload, memory);
+      return await showPayload(context, payload, { memory });
     },
   };
 }
@@ -82,21 +66,37 @@ export function projectedPlugin(
     name: "kubernetes.io/projected",
     live: true,
     canSupport: (volume) => volumeKind(volume) === "projected",
-    async setUp(context) {
-      const { projected } = context.volume;
-      const defaultMode = projected?.defaultMode ?? defaultFileMode;
-      const all = new Map<string, PayloadFile>();
-      for (const source of projected?.sources ?? []) {
-        const kinds = Object.keys(source).filter((k) => source[k as keyof VolumeProjection] !== undefined);
-        for (const kind of kinds) {
-          const files = kind === "downwardAPI"
-            ? downwardPayload(context.pod, source.downwardAPI?.items ?? [], { defaultMode, allocatable })
-            : await sources.find((s) => s.kind === kind)?.payload(source, context, defaultMode);
-          if (!files) throw new VolumeSpecError(`projected source ${kind} is not available without an API server`);
-          for (const [path, file] of files) all.set(path, file);
-        }
-      }
-      return await showPayload(context, all, memory);
-    },
+    setUp: (context) => showGathered(context, () => gather(context, allocatable, sources), { memory }),
   };
+}
+
+/** The files of all sources, a later one's in the place of an earlier one's. Rejects with what every source said. */
+async function gather(
+  context: SetUpContext,
+  allocatable: Allocatable,
+  sources: readonly ProjectionSource[],
+): Promise<Payload> {
+  const { projected } = context.volume;
+  const defaultMode = projected?.defaultMode ?? defaultFileMode;
+  const all = new Map<string, PayloadFile>();
+  const errors: Error[] = [];
+  for (const source of projected?.sources ?? []) {
+    const kinds = Object.keys(source).filter((k) => source[k as keyof VolumeProjection] !== undefined);
+    for (const kind of kinds) {
+      try {
+        const files = kind === "downwardAPI"
+          ? downwardPayload(context.pod, source.downwardAPI?.items ?? [], { defaultMode, allocatable })
+          : await sources.find((s) => s.kind === kind)?.payload(source, context, defaultMode);
+        if (!files) throw new VolumeSpecError(`projected source ${kind} is not available without an API server`);
+        for (const [path, file] of files) all.set(path, file);
+      } catch (thrown) {
+        if (context.signal.aborted) throw thrown;
+        errors.push(asError(thrown));
+      }
+    }
+  }
+  const [error] = errors;
+  if (error && new Set(errors.map((e) => e.message)).size === 1) throw error;
+  if (error) throw new AggregateError(errors, `[${[...new Set(errors.map((e) => e.message))].join(", ")}]`);
+  return all;
 }

@@ -7,10 +7,15 @@ export type { MountedVolume };
 export interface VolumeManager {
   /**
    * Sets up every volume that the pod's containers mount, and waits until all are there or the signal aborts.
-   * Idempotent: what is set up stays as it is, except that live contents (downwardAPI) are brought up to date.
+   * Idempotent: what is set up stays as it is, except that live contents (downwardAPI, Secrets) are brought up to date;
+   * where that fails the old contents stay, the failure is told as an event, and `retryInMs` says when to call again.
    * Rejects with KubeletError code Volume that names each volume that failed and why.
    */
   mountPod(pod: BoundPod, signal: AbortSignal): Promise<ReadonlyMap<string, MountedVolume>>;
+  /** Milliseconds until contents that could not be brought up to date are worth another try, 0 when they are now; undefined for none. */
+  retryInMs(podUid: string): number | undefined;
+  /** What the pod's volumes are made of has changed: set-ups that wait for their back-off go on at once. */
+  retryNow(podUid: string): void;
   /** Tears down all volumes of a pod, known or only found on disk, and removes their directories. */
   unmountPod(podUid: string, signal: AbortSignal): Promise<void>;
   /** True when volumes of the pod are still set up, by memory or by what is on disk. */

@@ -1,6 +1,5 @@
 import type { ProbeTarget } from "../../managers/probes/types.ts";
 import type { PodSituation } from "../../managers/runtime/types.ts";
-import type { MountedVolume } from "../pod/mounted_volume.ts";
 import { allOf } from "../base/all_of.ts";
 import { KubeletError, messageOf } from "../base/errors.ts";
 import { containerPath, podContainers, podFullName, podRef } from "../kube/pod.ts";
@@ -14,15 +13,13 @@ import { isTerminal } from "../pod/status/phase.ts";
 import { withSandboxReady } from "../pod/status/sandbox_ready.ts";
 import { terminatedStatus } from "../pod/status/transition.ts";
 import type { PodSyncerOptions } from "./pod_syncer_types.ts";
+import { PodVolumes } from "./pod_volumes.ts";
 import type { PodSyncer, SyncOutcome, TerminateContext } from "./pod_worker.ts";
 import { noted } from "./step_note.ts";
 
 /** What the syncer remembers of a pod between passes. */
 interface Memory {
   startErrors: Map<string, { reason: string; message: string }>;
-  /** The definition that volumes were last brought up to date for. */
-  mountedFor: BoundPod | undefined;
-  volumes: ReadonlyMap<string, MountedVolume>;
   podIPs: readonly string[];
   adopted: boolean;
   /** A pass has done something since the pod's picture was last taken. */
@@ -49,9 +46,11 @@ const notTold = "the pod's state cannot be read from the runtime; nothing is don
 export class AgentPodSyncer implements PodSyncer {
   readonly #o: PodSyncerOptions;
   readonly #memory = new Map<string, Memory>();
+  readonly #volumes: PodVolumes;
 
   constructor(options: PodSyncerOptions) {
     this.#o = options;
+    this.#volumes = new PodVolumes(options.volumes, options.objects);
   }
 
   #of(uid: string): Memory {
@@ -59,8 +58,6 @@ export class AgentPodSyncer implements PodSyncer {
     if (!memory) {
       memory = {
         startErrors: new Map(),
-        mountedFor: undefined,
-        volumes: new Map(),
         podIPs: [],
         adopted: false,
         stale: false,
@@ -80,6 +77,11 @@ export class AgentPodSyncer implements PodSyncer {
     const status = statuses.get(pod.metadata.uid);
     const ready = status && withSandboxReady(pod, status, clock.now());
     if (ready) statuses.set(pod, ready);
+  }
+
+  /** What the pod's volumes are made of has changed; whoever tells it also has the pod looked at. */
+  volumesChanged(uid: string): void {
+    this.#volumes.changed(uid);
   }
 
   async sync(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<SyncOutcome> {
@@ -106,10 +108,10 @@ export class AgentPodSyncer implements PodSyncer {
       return { terminal: actions.killPod ?? { reason: "PodCompleted", message: "all containers have ended" } };
     }
     const soon = (...ms: (number | undefined)[]): Pick<SyncOutcome, "againInMs"> => {
-      const known = [...ms, deadlineMs].filter((m) => m !== undefined);
+      const known = [...ms, deadlineMs, this.#volumes.retryInMs(uid)].filter((m) => m !== undefined);
       return known.length > 0 ? { againInMs: Math.max(1, Math.min(...known)) } : {};
     };
-    if (!anythingToDo(actions) && sameDefinition(this.#of(uid).mountedFor, pod)) {
+    if (!anythingToDo(actions) && this.#volumes.upToDate(pod)) {
       return soon(...actions.held.map((h) => h.remainingMs));
     }
     return await this.#act(pod, observed, actions, signal, soon);
@@ -142,7 +144,7 @@ export class AgentPodSyncer implements PodSyncer {
     let failures: ReadonlyMap<string, { reason: string; message: string }> = new Map();
     try {
       const situation: PodSituation = {
-        volumes: memory.volumes,
+        volumes: this.#volumes.of(pod.metadata.uid),
         podIPs: this.#podIPs(pod, observed),
         status: this.#o.statuses.get(pod.metadata.uid),
       };
@@ -182,7 +184,7 @@ export class AgentPodSyncer implements PodSyncer {
 
   /** Group, directories, volumes: what must be there before a container can start. */
   async #prepare(pod: BoundPod, observed: ObservedPod, signal: AbortSignal): Promise<void> {
-    const { cgroups, host, volumes, log } = this.#o;
+    const { cgroups, host, log } = this.#o;
     const uid = pod.metadata.uid;
     const memory = this.#of(uid);
     if (!memory.adopted) {
@@ -199,15 +201,13 @@ export class AgentPodSyncer implements PodSyncer {
       if (running) await this.#o.linkLogs(pod, observed);
       memory.adopted = true;
     }
-    const [mounted] = await allOf([
+    await allOf([
       (async () => {
         await host.mkdir(this.#o.podDir(uid), { mode: 0o750 });
-        return await volumes.mountPod(pod, signal);
+        await this.#volumes.mount(pod, signal);
       })(),
       cgroups.ensurePod(pod),
     ]);
-    memory.volumes = mounted;
-    memory.mountedFor = pod;
   }
 
   async terminate(pod: BoundPod, context: TerminateContext): Promise<void> {
@@ -246,11 +246,9 @@ export class AgentPodSyncer implements PodSyncer {
     const memory = this.#of(uid);
     const because = { pod: podRef(pod), ...memory.endedFor };
     await allOf([
-      noted(this.#o, because, "its volumes are being unmounted", () => this.#o.volumes.unmountPod(uid, signal)),
+      noted(this.#o, because, "its volumes are being unmounted", () => this.#volumes.unmount(uid, signal)),
       noted(this.#o, because, "its control group is being removed", () => this.#o.cgroups.destroyPod(uid)),
     ]);
-    memory.mountedFor = undefined;
-    memory.volumes = new Map();
     const status = this.#o.statuses.get(uid);
     if (status) {
       // Nothing of the pod runs and nothing will: one whose containers do not tell how it ended has failed.
@@ -395,12 +393,6 @@ export class AgentPodSyncer implements PodSyncer {
     this.#o.events.pod({ pod, type: "Warning", reason: "FailedSync", message: `error syncing pod: ${message}` });
     return message;
   }
-}
-
-/** True when what a pod's directories, group and volumes are made from is the same; a pod's status is not. */
-function sameDefinition(a: BoundPod | undefined, b: BoundPod): boolean {
-  return a?.spec === b.spec && a.metadata.labels === b.metadata.labels &&
-    a.metadata.annotations === b.metadata.annotations;
 }
 
 /** True when carrying out the actions would change anything. */

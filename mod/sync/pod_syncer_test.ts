@@ -109,6 +109,8 @@ function make(observed: ObservedPod | undefined) {
       mountPod: () => Promise.resolve(new Map()),
       unmountPod: () => t.unmount,
       podsOnDisk: () => Promise.resolve([]),
+      retryInMs: () => undefined,
+      retryNow: () => {},
       hasVolumes: () => Promise.resolve(false),
     },
     cgroups: {

@@ -1,5 +1,6 @@
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import type { ImageManager } from "../../managers/images/types.ts";
+import type { PodObjects } from "../../managers/objects/types.ts";
 import type { ProbeManager } from "../../managers/probes/types.ts";
 import type { PodRunner } from "../../managers/runtime/runner.ts";
 import type { StatusManager } from "../../managers/status/status_manager.ts";
@@ -32,6 +33,8 @@ export interface PodSyncerOptions {
   pleg: Pick<Pleg, "get" | "refresh">;
   runner: PodRunner;
   volumes: VolumeManager;
+  /** Keeps the Secrets and ConfigMaps of pods that run here; none without an API server. */
+  objects?: Pick<PodObjects, "register" | "unregister"> | undefined;
   cgroups: CgroupManager;
   probes: ProbeManager;
   images: Pick<ImageManager, "heldMs">;
