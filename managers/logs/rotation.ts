@@ -9,7 +9,7 @@ import type { Logger } from "../../mod/base/log.ts";
 import type { Scope } from "../../mod/base/scope.ts";
 import { Semaphore } from "../../mod/base/semaphore.ts";
 import type { ObservedContainer, ObservedPod } from "../../mod/pod/observed.ts";
-import { lastRotated, planRotation } from "./rotation_plan.ts";
+import { lastRotated, overBudget, planRotation } from "./rotation_plan.ts";
 
 export interface LogRotationOptions {
   readonly host: Pick<Host, "lstat" | "readDir" | "remove" | "rename" | "gzip">;
@@ -30,7 +30,12 @@ export interface LogRotationOptions {
   readonly maxWorkers: number;
   /** containerLogMonitorInterval, milliseconds. */
   readonly intervalMs: number;
+  /** --denolet-log-budget: bytes that all files of one container's log may have; none when not given. */
+  readonly budgetBytes?: number;
 }
+
+/** How often logs are looked at that have a budget, in milliseconds: what is written in between can be too much. */
+const budgetLookMs = 1_000;
 
 /** The longest wait between two tries on a log that cannot be rotated, in milliseconds. */
 const longestHoldMs = 300_000;
@@ -49,21 +54,30 @@ export class LogRotation {
   readonly #held: Backoff;
   /** Containers whose log is being rotated; one may wait long for its runtime, without holding up the others. */
   readonly #busy = new Set<string>();
+  /** A log of this size is rotated; negative for none. With a budget, all its files together keep to it. */
+  readonly #maxSize: number;
+  readonly #intervalMs: number;
+  /** Containers of which it was said already that their log is over its budget. */
+  readonly #told = new Set<string>();
 
   constructor(options: LogRotationOptions) {
     this.#o = options;
     this.#workers = new Semaphore(Math.max(1, options.maxWorkers));
     this.#held = new Backoff({ clock: options.clock, initial: options.intervalMs, max: longestHoldMs });
+    const { budgetBytes, maxSizeBytes, maxFiles, intervalMs } = options;
+    const share = budgetBytes === undefined ? Infinity : Math.max(1, Math.floor(budgetBytes / Math.max(2, maxFiles)));
+    this.#maxSize = budgetBytes === undefined ? maxSizeBytes : maxSizeBytes < 0 ? share : Math.min(maxSizeBytes, share);
+    this.#intervalMs = budgetBytes === undefined ? intervalMs : Math.min(intervalMs, budgetLookMs);
   }
 
   /** Looks at the logs each interval until the signal aborts; returns at once when rotation is turned off. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, scope, maxSizeBytes, intervalMs } = this.#o;
-    if (maxSizeBytes < 0) return;
+    const { clock, scope } = this.#o;
+    if (this.#maxSize < 0) return;
     await this.#recover(signal);
     while (!signal.aborted) {
       for (const rotate of await this.#look(signal)) scope.spawn("log rotation", rotate);
-      await clock.sleep(intervalMs, signal);
+      await clock.sleep(this.#intervalMs, signal);
     }
   }
 
@@ -108,6 +122,7 @@ export class LogRotation {
   async #look(signal: AbortSignal): Promise<((signal: AbortSignal) => Promise<void>)[]> {
     const { pods } = this.#o;
     this.#held.prune();
+    this.#forget();
     const due: ((signal: AbortSignal) => Promise<void>)[] = [];
     const targets = [...pods()].flatMap((pod) => pod.containers.map((container) => ({ pod, container })));
     for (const target of targets) {
@@ -133,6 +148,12 @@ export class LogRotation {
     return due;
   }
 
+  #forget(): void {
+    if (this.#told.size === 0) return;
+    const ids = new Set([...this.#o.pods()].flatMap((pod) => pod.containers.map(({ id }) => id)));
+    for (const id of this.#told) if (!ids.has(id)) this.#told.delete(id);
+  }
+
   /** The path comes from the runtime: only files below our own directory are touched. */
   #isOurs(path: string): boolean {
     return path.startsWith(`${this.#o.podLogsDir}/`) && !`${path}/`.includes("/../");
@@ -140,12 +161,12 @@ export class LogRotation {
 
   /** One stat tells what a log needs; undefined for nothing. */
   async #workFor(target: Target): Promise<((signal: AbortSignal) => Promise<void>) | undefined> {
-    const { host, maxSizeBytes } = this.#o;
+    const { host } = this.#o;
     try {
       const info = await host.lstat(target.container.logPath);
       if (!info) return (signal) => this.#reopenMissing(target, signal);
       // An empty log has nothing to rotate, whatever the size is set to.
-      if (info.kind !== "file" || info.size === 0 || info.size < maxSizeBytes) return undefined;
+      if (info.kind !== "file" || info.size === 0 || info.size < this.#maxSize) return undefined;
       return (signal) => this.#rotate(target, info.size, signal);
     } catch (thrown) {
       this.#fail(target, "A container's log cannot be looked at", thrown);
@@ -178,7 +199,7 @@ export class LogRotation {
   }
 
   async #rotate(target: Target, size: number, signal: AbortSignal): Promise<void> {
-    const { host, clock, log, maxFiles, maxSizeBytes } = this.#o;
+    const { host, clock, log, maxFiles, budgetBytes } = this.#o;
     const { logPath } = target.container;
     const rotated = await this.#workers.use(async () => {
       const { dir, file, names } = await this.#files(logPath);
@@ -190,9 +211,29 @@ export class LogRotation {
       for (const name of plan.compress) await this.#compress(`${dir}/${name}`, signal);
       return `${dir}/${plan.rotated}`;
     }, signal);
-    const message = `its log has ${size} bytes, and containerLogMaxSize is ${maxSizeBytes}`;
+    const limit = budgetBytes === undefined
+      ? `containerLogMaxSize is ${this.#maxSize}`
+      : `it is rotated from ${this.#maxSize} on, as all of it may have ${budgetBytes} (--denolet-log-budget)`;
+    const message = `its log has ${size} bytes, and ${limit}`;
     await this.#renew(target, rotated, this.#because(target, "LogRotation", message), signal);
     log.detail(2, "Rotated a container's log", { path: logPath, rotated, size });
+    if (budgetBytes !== undefined) await this.#keepToBudget(target, budgetBytes);
+  }
+
+  /** Removes what is too much of a log, oldest first. */
+  async #keepToBudget({ pod, container }: Target, budget: number): Promise<void> {
+    const { host, log } = this.#o;
+    const { dir, file, names } = await this.#files(container.logPath);
+    const sizes = new Map<string, number>();
+    for (const name of names) sizes.set(name, (await host.lstat(`${dir}/${name}`))?.size ?? 0);
+    for (const name of overBudget(file, sizes, budget)) {
+      await host.remove(`${dir}/${name}`);
+      const facts = { pod: `${pod.name}_${pod.namespace}`, container: container.name, path: `${dir}/${name}`, budget };
+      const message = "A container writes more than its log's budget: its oldest lines are removed";
+      if (this.#told.has(container.id)) log.detail(4, message, facts);
+      else log.warn(message, facts);
+      this.#told.add(container.id);
+    }
   }
 
   /** Compresses a rotated log. One that cannot be (a full disk) stays as it is: the number of files is kept anyway. */

@@ -86,6 +86,24 @@ export function planRotation({ file, names, maxFiles, now }: RotationInput): Rot
   };
 }
 
+/**
+ * The rotated files that must go so that all files of a log have no more bytes than a budget, oldest first: the newest
+ * one too when it alone is too much. `sizes`: bytes of every regular file in the directory.
+ */
+export function overBudget(file: string, sizes: ReadonlyMap<string, number>, budget: number): string[] {
+  let sum = sizes.get(file) ?? 0;
+  const rotated = [...sizes].filter(([name]) => name.startsWith(`${file}.`) && shape.test(name.slice(file.length + 1)))
+    .sort(([a], [b]) => a < b ? -1 : 1);
+  for (const [, size] of rotated) sum += size;
+  const gone: string[] = [];
+  for (const [name, size] of rotated) {
+    if (sum <= budget) break;
+    gone.push(name);
+    sum -= size;
+  }
+  return gone;
+}
+
 /** The newest rotated file of a log, when it is a plain one: what its container wrote last. */
 export function lastRotated(file: string, names: readonly string[]): string | undefined {
   const rotated = names.filter((name) => {

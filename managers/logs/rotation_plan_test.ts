@@ -1,5 +1,5 @@
 import assert from "@assert";
-import { lastRotated, planRotation, rotationStamp } from "./rotation_plan.ts";
+import { lastRotated, overBudget, planRotation, rotationStamp } from "./rotation_plan.ts";
 
 const at = (hour: number, minute: number, second: number) => new Date(2026, 2, 4, hour, minute, second).getTime();
 const day = "20260304";
@@ -96,4 +96,21 @@ Deno.test("the last rotated log: the newest of its name, plain and whole", () =>
     [[old(1), old(2, ".gz")], undefined],
   ];
   for (const [names, last] of cases) assert.equal(lastRotated("0.log", names), last, names.join());
+});
+
+Deno.test("a budget: the oldest files go until the rest fits, the log itself stays", () => {
+  const sizes = (...parts: [string, number][]) => new Map(parts);
+  const files = sizes(["0.log", 10], [old(1, ".gz"), 5], [old(3), 20], [old(2, ".gz"), 5], ["0.log.bak", 99], [
+    "1.log",
+    99,
+  ]);
+  const table: [budget: number, gone: string[]][] = [
+    [40, []],
+    [39, [old(1, ".gz")]],
+    [30, [old(1, ".gz"), old(2, ".gz")]],
+    [29, [old(1, ".gz"), old(2, ".gz"), old(3)]],
+    [1, [old(1, ".gz"), old(2, ".gz"), old(3)]],
+  ];
+  for (const [budget, gone] of table) assert.deepEqual(overBudget("0.log", files, budget), gone, String(budget));
+  assert.deepEqual(overBudget("0.log", sizes([old(1), 50]), 10), [old(1)]);
 });

@@ -2,7 +2,7 @@ import assert from "@assert";
 import { gunzipSync } from "node:zlib";
 import { grpcCode, type MutatingOptions, RuntimeError } from "../../cri/api.ts";
 import { abortedBy, isAborted } from "../../mod/base/errors.ts";
-import { FakeClock } from "../../mod/base/fake_clock.ts";
+import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
 import { FakeHost } from "../../mod/base/fake_host.ts";
 import { RecordingLogger } from "../../mod/base/log.ts";
 import { Scope } from "../../mod/base/scope.ts";
@@ -312,4 +312,49 @@ Deno.test("log rotation: at start, the log of a container that ended in the midd
   assert.deepEqual(log.lines.map((one) => one.fields.path), [at("cut", "0.log")]);
   assert.deepEqual(reopened, []);
   await scope.close();
+});
+
+Deno.test("log budget: looked at each second, rotated in shares, the oldest goes, told once of each container", async () => {
+  const { clock, host, log, rotation, names, scope } = rig({ maxSizeBytes: 1_000, maxFiles: 5, budgetBytes: 100 });
+  const stop = new AbortController();
+  const path = `${dir}/0.log`;
+  host.put(path, "x".repeat(19));
+  const running = rotation.run(stop.signal).catch(() => {});
+  const settle = async () => {
+    for (let i = 0; i < 300; i++) await turn();
+  };
+  await settle();
+  assert.deepEqual(await names(), ["0.log"]);
+  const total = async () => {
+    let sum = 0;
+    for (const name of await names()) sum += host.text(`${dir}/${name}`)?.length ?? 0;
+    return sum;
+  };
+  for (let i = 0; i < 8; i++) {
+    host.put(path, "y".repeat(60 + i));
+    await clock.advance(1_000);
+    await settle();
+    assert.ok(await total() <= 100, `${await total()}`);
+  }
+  assert.ok((await names()).length > 1);
+  host.put(path, "z".repeat(500));
+  await clock.advance(1_000);
+  await settle();
+  assert.deepEqual([await names(), await total()], [["0.log"], 0]);
+  const told = log.lines.filter(({ level, message }) => level === "warn" && /log's budget/.test(message));
+  assert.equal(told.length, 1);
+  assert.equal(told[0]?.fields.container, "c");
+  stop.abort();
+  await running;
+  await scope.close();
+});
+
+Deno.test("log budget: it holds where rotation by size is turned off", async () => {
+  const { host, later, names } = rig({ maxSizeBytes: -1, maxFiles: 2, budgetBytes: 100 });
+  host.put(`${dir}/0.log`, "x".repeat(49));
+  await later();
+  assert.deepEqual(await names(), ["0.log"]);
+  host.put(`${dir}/0.log`, "x".repeat(50));
+  await later();
+  assert.equal((await names()).length, 2);
 });

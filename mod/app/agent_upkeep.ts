@@ -63,6 +63,7 @@ export function makeLogRotation(
     maxFiles: config.containerLogMaxFiles,
     maxWorkers: config.containerLogMaxWorkers,
     intervalMs: config.containerLogMonitorIntervalMs,
+    ...(o.flags.denoletLogBudgetBytes > 0 ? { budgetBytes: o.flags.denoletLogBudgetBytes } : {}),
   });
 }
 

@@ -1,6 +1,7 @@
 import { parseDuration } from "../../base/duration.ts";
 import type { FlagKind } from "./field_spec.ts";
 import { fieldGroups } from "./fields.ts";
+import { parseQuantity, valueBig } from "../../kube/quantity.ts";
 import { getKey, type Json } from "./json.ts";
 
 /** One flag. */
@@ -47,6 +48,8 @@ export interface KubeletFlags {
   readonly denoletEvictionPsi: Readonly<Record<string, string>>;
   readonly denoletEvictionDryRun: boolean;
   readonly denoletEvictionStaticPods: boolean;
+  /** Bytes; 0 for none. */
+  readonly denoletLogBudgetBytes: number;
 }
 
 type OwnFlag = readonly [name: string, kind: FlagKind, about: string, initial?: string | undefined, deprecated?: true];
@@ -114,6 +117,13 @@ const denolet: readonly OwnFlag[] = [
     "bool",
     "Eviction: pods from files and URLs are evicted and turned away like others, unless their priority is critical.",
     "false",
+  ],
+  [
+    "denolet-log-budget",
+    "quantity",
+    "Logs: most that all files of one running container's log may take, such as 100Mi; looked at each second, the oldest " +
+    "lines go. 0 means no limit but containerLogMaxSize and containerLogMaxFiles.",
+    "0",
   ],
 ];
 
@@ -246,5 +256,6 @@ export function toKubeletFlags(values: ReadonlyMap<string, Json>): KubeletFlags 
     denoletEvictionPsi: map("denolet-eviction-psi"),
     denoletEvictionDryRun: flag("denolet-eviction-dry-run"),
     denoletEvictionStaticPods: flag("denolet-eviction-static-pods"),
+    denoletLogBudgetBytes: Number(valueBig(parseQuantity(text("denolet-log-budget")))),
   };
 }

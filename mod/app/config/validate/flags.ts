@@ -23,6 +23,9 @@ function within(namespace: string, parent: string): boolean {
   return namespace === parent || namespace.endsWith(`.${parent}`);
 }
 
+/** Bytes; with less, every look would rotate. */
+const leastLogBudget = 65_536;
+
 /** A label of Kubernetes' own namespaces that a node must not give itself (contract config.md section 3). */
 function isForbiddenLabel(key: string): boolean {
   const slash = key.indexOf("/");
@@ -54,6 +57,9 @@ export function checkFlags(context: Context): void {
     psiThresholds(flags.denoletEvictionPsi);
   } catch (thrown) {
     problems.push(`--denolet-eviction-psi: ${messageOf(thrown)}`);
+  }
+  if (flags.denoletLogBudgetBytes !== 0 && !(flags.denoletLogBudgetBytes >= leastLogBudget)) {
+    problems.push(`--denolet-log-budget: ${flags.denoletLogBudgetBytes} bytes; give 64Ki or more, or 0 for no limit`);
   }
   if (!["", "external"].includes(flags.cloudProvider)) {
     problems.push(`--cloud-provider: ${JSON.stringify(flags.cloudProvider.slice(0, 80))} must be external or left out`);

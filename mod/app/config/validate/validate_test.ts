@@ -277,6 +277,9 @@ const scenes: [name: string, scene: Scene, message: RegExp][] = [
   ["two node IPs of a family", { argv: ["--node-ip=10.0.0.1,10.0.0.2"] }, /one address of each family/],
   ["a dual-stack pair", { argv: ["--node-ip=10.0.0.1,fd00::1"] }, /^$/],
   ["any address", { argv: ["--node-ip=::"] }, /^$/],
+  ["a log budget that is none", { argv: ["--denolet-log-budget=1Ki"] }, /--denolet-log-budget: 1024 bytes; give 64Ki/],
+  ["a negative log budget", { argv: ["--denolet-log-budget=-1Mi"] }, /--denolet-log-budget: -1048576 bytes/],
+  ["a log budget", { argv: ["--denolet-log-budget=100Mi"] }, /^$/],
   ["a cloud provider", { argv: ["--cloud-provider=aws"] }, /must be external or left out/],
   ["contention without a lock", { argv: ["--exit-on-lock-contention"] }, /needs --lock-file/],
   ["everything at once", {
