@@ -277,13 +277,12 @@ export class Observer implements Disposable {
       for (const name of await namesIn(directory)) left.push(`${directory}/${name}`);
     }
     left.push(...mountsBelow(await Deno.readTextFile("/proc/self/mountinfo"), `${kubelet}/pods`));
-    const { layout, socket } = this.node.containerd;
+    const { layout } = this.node.containerd;
     for (const link of await namesIn(`/sys/class/net/${layout.bridge}/brif`)) left.push(`network link ${link}`);
     const { addresses, network } = pathsOf(layout);
     const given = (await namesIn(`${addresses}/${network}`)).filter((name) => /^[0-9a-f]+[.:]/.test(name));
     left.push(...given.map((name) => `pod address ${name}`));
-    const shims = (await processes()).filter((one) => one.command[0]?.includes("shim") && one.command.includes(socket));
-    left.push(...shims.map((one) => one.command.join(" ")));
+    left.push(...(await this.#shims()).map((command) => command.join(" ")));
     for (const root of await cgroupRoots()) {
       for (const qos of ["", "/burstable", "/besteffort"]) {
         const names = await namesIn(`${root}${cgroup}/kubepods${qos}`);
@@ -291,6 +290,26 @@ export class Observer implements Disposable {
       }
     }
     return left;
+  }
+
+  /** The runtime's processes that look after sandboxes. */
+  async #shims(): Promise<readonly string[][]> {
+    const { socket } = this.node.containerd;
+    const found = (await processes()).map((one) => [...one.command]);
+    return found.filter((command) => command[0]?.includes("shim") && command.includes(socket));
+  }
+
+  /**
+   * Waits until the runtime has ended the process of each sandbox that it does not list any more. One that is killed
+   * between the two leaves such a process for ever, whatever the agent does.
+   */
+  async runtimeSettled(): Promise<void> {
+    await this.#wait("the runtime to end the processes of sandboxes that are gone", async () => {
+      const known = (await this.#cri.call(method.listPodSandbox, {})).items.map(({ id }) => id);
+      const left = (await this.#shims()).filter((command) => !known.some((id) => command.includes(id)));
+      if (left.length > 0) throw new Error(left.map((command) => command.join(" ")).join("\n"));
+      return true;
+    });
   }
 
   /** Waits until nothing of any pod is left. */
