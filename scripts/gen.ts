@@ -8,7 +8,7 @@ const plugin = "npm:@bufbuild/protoc-gen-es@2.17.0";
 
 /**
  * Writes the generated sources anew from the pinned Go modules: the CRI's .proto text and its messages, the Kubernetes
- * types and their schema. Needs Go (fetched when missing) and npx; to be run when a pinned version changes.
+ * types, their schema and the strategies of their patches. Needs Go (fetched when missing) and npx; to be run when a pinned version changes.
  */
 async function generate(): Promise<void> {
   const go = await ensureGo({ log: print });
@@ -20,6 +20,7 @@ async function generate(): Promise<void> {
     `${proto}/runtime.proto`,
     `${repository}/mod/kube/gen/types.ts`,
     `${repository}/mod/kube/gen/schema.ts`,
+    `${repository}/mod/kube/gen/patch_fields.ts`,
   ], { cwd: `${repository}/scripts/gen`, env: { GOFLAGS: "-mod=readonly -buildvcs=false", GOTOOLCHAIN: "auto" } });
   const work = await Deno.makeTempDir({ prefix: "denolet-gen-" });
   try {

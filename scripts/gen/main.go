@@ -1,7 +1,7 @@
 // Command gen writes the facts that the agent is typed by: the CRI v1 wire contract as .proto text (names and numbers
-// only) and the Kubernetes object types as TypeScript with a decoding schema. Run by scripts/gen.ts.
+// only) and the Kubernetes object types as TypeScript with a decoding schema and the strategies of patches. Run by scripts/gen.ts.
 //
-// usage: gen PROTO_OUT TYPES_OUT SCHEMA_OUT
+// usage: gen PROTO_OUT TYPES_OUT SCHEMA_OUT PATCH_OUT
 package main
 
 import (
@@ -145,6 +145,7 @@ var renamed = map[string]string{
 
 type object struct {
 	ts, schema string
+	patch      string
 	of         reflect.Type
 }
 
@@ -213,7 +214,7 @@ func structOf(t reflect.Type) string {
 		return name
 	}
 	objects[name] = object{of: t}
-	var ts, schema strings.Builder
+	var ts, schema, patch strings.Builder
 	fmt.Fprintf(&ts, "export interface %s {\n", name)
 	fmt.Fprintf(&schema, "  %s: {\n", name)
 	fields(t, func(field string, optional bool, f reflect.StructField) {
@@ -224,10 +225,14 @@ func structOf(t reflect.Type) string {
 		}
 		fmt.Fprintf(&ts, "  %s%s: %s;\n", field, mark, typ)
 		fmt.Fprintf(&schema, "    %s: \"%s%s\",\n", field, s, req)
+		// a list that patches replace whole has no strategy, and a map or object needs none
+		if strategy := f.Tag.Get("patchStrategy"); strategy != "" {
+			fmt.Fprintf(&patch, "    %s: { strategy: \"%s\", key: \"%s\" },\n", field, strategy, f.Tag.Get("patchMergeKey"))
+		}
 	})
 	ts.WriteString("}\n\n")
 	schema.WriteString("  },\n")
-	objects[name] = object{ts.String(), schema.String(), t}
+	objects[name] = object{ts.String(), schema.String(), patch.String(), t}
 	return name
 }
 
@@ -247,10 +252,15 @@ func main() {
 	sort.Strings(names)
 	ts := "// Kubernetes object types, v1.36: field names and JSON types. Written by scripts/gen; do not edit.\n\n"
 	schema := "// The decoding schema of the types beside this file: `T!` is always present, `[]T` a list, `{}T` a map.\n// Written by scripts/gen; do not edit.\n\nexport const schema: Record<string, Record<string, string>> = {\n"
+	patch := "// How a strategic merge patch reads the fields of the types beside this file: its strategy, and the field that tells\n// members of a list apart (empty for plain values). Fields that are not here are replaced whole, or merged as maps.\n// Written by scripts/gen; do not edit.\n\nexport const patchFields: Record<string, Record<string, { strategy: string; key: string }>> = {\n"
 	for _, n := range names {
 		ts += objects[n].ts
 		schema += objects[n].schema
+		if objects[n].patch != "" {
+			patch += "  " + n + ": {\n" + objects[n].patch + "  },\n"
+		}
 	}
 	must(os.WriteFile(os.Args[2], []byte(strings.TrimRight(ts, "\n")+"\n"), 0o644))
 	must(os.WriteFile(os.Args[3], []byte(schema+"};\n"), 0o644))
+	must(os.WriteFile(os.Args[4], []byte(patch+"};\n"), 0o644))
 }
