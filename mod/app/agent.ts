@@ -383,7 +383,7 @@ class ComposedAgent implements ServedAgent {
       this.#workers.get(victim.metadata.uid)?.kill({
         why: { reason: "Preempting", message },
         graceSeconds: 0,
-        failed: { reason: "Preempting", message },
+        failed: { reason: "Preempting", message, disruption: message },
       });
     }
     this.#qos.mark();

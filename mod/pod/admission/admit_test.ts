@@ -283,6 +283,10 @@ Deno.test("AppArmor, pod-level resources, pressure and shutdown", () => {
     no("Evicted", "The node had condition: [MemoryPressure DiskPressure]. "),
   );
   assert.deepEqual(check(podOf({ static: true }), under("DiskPressure")), ok);
+  const evictable = { ...under("DiskPressure"), policy: { staticPodsEvictable: true } };
+  assert.equal(check(podOf({ static: true }), evictable).admit, false, "where static pods are to be like others");
+  assert.deepEqual(check(podOf({ static: true, spec: { priority: 2_000_000_000 } }), evictable), ok);
+  assert.deepEqual(check(podOf({ spec: { priority: 2_000_000_000 } }), evictable), ok);
   assert.deepEqual(
     check(podOf(), { policy: { shuttingDown: true } }),
     no("NodeShutdown", "Pod was rejected as the node is shutting down."),

@@ -197,7 +197,7 @@ const cases: Case[] = [
       message: "Pod was rejected: The node had condition: [DiskPressure]. ",
     },
     says: [
-      /this node did not take the pod: Evicted: The node had condition: \[DiskPressure\]/,
+      /his node did not take the pod: Evicted: The node had condition: \[DiskPressure\]/,
       /its condition names it/,
     ],
     never: /ended the pod/,
