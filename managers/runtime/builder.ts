@@ -7,7 +7,7 @@ import type { EventSink } from "../../mod/kube/events.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
 import { containerConfig, type ContainerPolicy } from "../../mod/pod/config/container.ts";
 import { type DnsEvent, parseResolvConf, podDns } from "../../mod/pod/config/dns.ts";
-import { containerEnv, type EnvObjects, type EnvValue } from "../../mod/pod/config/env.ts";
+import { containerEnv, type EnvValue } from "../../mod/pod/config/env.ts";
 import { hostnameAndDomain } from "../../mod/pod/config/hostname.ts";
 import { hostNetworkHosts, managedHosts } from "../../mod/pod/config/hosts.ts";
 import { type SubPathMount, subPathMounts } from "../../mod/pod/config/mounts.ts";
@@ -15,7 +15,7 @@ import { containerDir, etcHostsFile, terminationFile } from "../../mod/pod/confi
 import { sandboxConfig } from "../../mod/pod/config/sandbox.ts";
 import type { UserNamespaces } from "../userns/types.ts";
 import type { MountedVolume } from "../volumes/types.ts";
-import type { PodBuilder } from "./types.ts";
+import type { EnvSource, PodBuilder } from "./types.ts";
 
 export interface BuilderOptions {
   host: Pick<Host, "readText" | "write" | "mkdir" | "chmod">;
@@ -31,7 +31,7 @@ export interface BuilderOptions {
   /** The node's allocatable amounts, which stand for limits that are not set. */
   allocatable: Readonly<Record<string, string>>;
   cgroupParent: (pod: BoundPod) => string;
-  objects: EnvObjects;
+  environment: EnvSource;
   userns: UserNamespaces;
   /** The runtime's handlers, as it reports them. */
   handlers: () => readonly RuntimeHandler[];
@@ -109,7 +109,7 @@ export class AgentPodBuilder implements PodBuilder {
 
   async container(request: Parameters<PodBuilder["container"]>[0]): Promise<ContainerConfigInit> {
     const { pod, container: { spec: container }, image, situation } = request;
-    const { nodeIPs, allocatable, objects, policy } = this.#o;
+    const { nodeIPs, allocatable, environment, policy } = this.#o;
     if (this.#o.imageVolumes === false && request.imageVolumes.size > 0) {
       const names = [...request.imageVolumes.keys()].join(", ");
       throw new KubeletError(
@@ -117,11 +117,11 @@ export class AgentPodBuilder implements PodBuilder {
         `the container runtime cannot mount images as volumes (${names}): containerd 2.1, or CRI-O 1.31, is needed`,
       );
     }
+    const { volumes } = situation;
     const envs = containerEnv({
       pod,
       container,
-      objects,
-      services: new Map(),
+      ...await environment.read({ pod, container, volumes, signal: request.signal }),
       fields: { podIPs: situation.podIPs, hostIPs: nodeIPs },
       allocatable,
     });

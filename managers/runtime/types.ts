@@ -1,7 +1,8 @@
 import type { ContainerConfigInit, SandboxConfigInit } from "../../cri/api.ts";
 import { KubeletError } from "../../mod/base/errors.ts";
 import type { PodContainer } from "../../mod/kube/pod.ts";
-import type { BoundPod, PodStatus } from "../../mod/kube/types.ts";
+import type { BoundPod, Container, PodStatus } from "../../mod/kube/types.ts";
+import type { EnvObjects } from "../../mod/pod/config/env.ts";
 import type { MountedVolume } from "../volumes/types.ts";
 
 /** Waiting reasons of a failed start (runtime-contract.md section 15). */
@@ -27,6 +28,20 @@ export interface PodSituation {
   readonly podIPs: readonly string[];
   /** The status as last published: restart counts go on from it. */
   readonly status: PodStatus | undefined;
+}
+
+/** Where a container's variables come from besides its pod's own fields. */
+export interface EnvSource {
+  /**
+   * Reads what the container's variables refer to. What is missing or cannot be read is told by the answer's own
+   * functions, so that it matters only to a variable that is not optional. Rejects when nothing can be told at all.
+   */
+  read(request: {
+    pod: BoundPod;
+    container: Container;
+    volumes: ReadonlyMap<string, MountedVolume>;
+    signal: AbortSignal;
+  }): Promise<{ readonly objects: EnvObjects; readonly services: ReadonlyMap<string, string> }>;
 }
 
 /** Builds what CRI is given for a pod, and prepares the files that a container needs on the node. */

@@ -4,7 +4,6 @@ import { lanedRuntime } from "../../cri/laned.ts";
 import type { EvictionManager } from "../../managers/eviction/manager.ts";
 import type { ImageGC } from "../../managers/gc/image_gc.ts";
 import type { StatsSource } from "../../managers/stats/collector.ts";
-import { createImageManager } from "../../managers/images/manager.ts";
 import { LogFiles } from "../../managers/logs/log_files.ts";
 import type { LogRotation } from "../../managers/logs/rotation.ts";
 import { terminationMessage } from "../../managers/logs/termination.ts";
@@ -38,7 +37,7 @@ import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
 import { makeContainerGC, makeImageGC, makeLogRotation, makeOomWatcher } from "./agent_upkeep.ts";
 import { makePodRunner } from "./agent_runner.ts";
-import { admissionFacts, makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
+import { admissionFacts, makeBuilder, makeCgroups, makeImages, makeSources, makeVolumes } from "./agent_parts.ts";
 
 /** Puts an agent together. Nothing runs before `run` is called. */
 export function createAgent(options: AgentOptions): ServedAgent {
@@ -77,6 +76,7 @@ class ComposedAgent implements ServedAgent {
   readonly #eviction: EvictionManager;
   readonly imageGC: ImageGC;
   readonly stats: StatsSource;
+  readonly podChanged: ServedAgent["podChanged"];
 
   constructor(options: AgentOptions) {
     this.#o = options;
@@ -120,16 +120,7 @@ class ComposedAgent implements ServedAgent {
       onUpdate: (update) => this.#loop.probe(update.podUid),
       onSample: (sample) => options.meter?.probe(sample),
     });
-    const imageManager = createImageManager({
-      images,
-      clock,
-      log,
-      events,
-      serialize: config.serializeImagePulls,
-      maxParallel: config.maxParallelImagePulls,
-      qps: config.registryPullQPS,
-      burst: config.registryBurst,
-    });
+    const imageManager = makeImages(options, images);
     const exits = new ExitWatch();
     const builder = makeBuilder(options, this.#cgroups, volumes, () => this.#runtimeState.handlers);
     const backoff = new Backoff({
@@ -187,6 +178,7 @@ class ComposedAgent implements ServedAgent {
       pleg: this.#pleg,
       runner,
       volumes,
+      objects: options.cluster?.podObjects,
       cgroups: this.#cgroups,
       probes: this.#probes,
       images: imageManager,
@@ -207,6 +199,10 @@ class ComposedAgent implements ServedAgent {
       removeLogLinks: (pod, observed) => logs.unlink(pod, observed.containers),
       onGone: () => housekeeping.mark(),
     });
+    this.podChanged = (uid, { volumes }) => {
+      if (volumes) syncer.volumesChanged(uid);
+      this.#workers.poke(uid);
+    };
     this.#workers = new PodWorkers({
       scope,
       syncer: options.meter?.syncer(syncer) ?? syncer,

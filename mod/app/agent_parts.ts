@@ -1,16 +1,18 @@
 import { type CgroupManagerOptions, createCgroupManager } from "../../managers/cgroups/manager.ts";
 import type { CgroupManager, GroupKiller, OrphanGroups } from "../../managers/cgroups/types.ts";
+import { createImageManager } from "../../managers/images/manager.ts";
 import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
+import { createEnvSource } from "../../managers/runtime/env_source.ts";
 import { canMountImages } from "../../managers/runtime/image_volumes.ts";
 import { createUserNamespaces } from "../../managers/userns/manager.ts";
 import { createVolumeManager } from "../../managers/volumes/manager.ts";
 import { standardPlugins } from "../../managers/volumes/standard.ts";
 import type { SubPaths, VolumeManager } from "../../managers/volumes/types.ts";
+import type { ImageService } from "../../cri/api.ts";
 import type { RuntimeFeatures, RuntimeHandler } from "../../cri/gen/runtime_pb.ts";
 import type { Scope } from "../base/scope.ts";
 import { milliValueBig, parseQuantity, type Quantity, valueBig } from "../kube/quantity.ts";
 import type { NodeFacts as AdmissionFacts } from "../pod/admission/types.ts";
-import { noObjects } from "../pod/config/env.ts";
 import type { Amounts } from "../pod/resources.ts";
 import { createSources, type Sources } from "../sources/sources.ts";
 import type { AgentOptions } from "./agent_types.ts";
@@ -86,6 +88,22 @@ export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubP
   });
 }
 
+/** Pulls images by this node's settings. @param images the journaled service */
+export function makeImages(o: AgentOptions, images: ImageService): ReturnType<typeof createImageManager> {
+  const { clock, log, events, config } = o;
+  return createImageManager({
+    images,
+    clock,
+    log,
+    events,
+    serialize: config.serializeImagePulls,
+    maxParallel: config.maxParallelImagePulls,
+    qps: config.registryPullQPS,
+    burst: config.registryBurst,
+    ...(o.cluster?.keyring ? { keyring: o.cluster.keyring } : {}),
+  });
+}
+
 /** Builds what CRI is given, from this node's settings. */
 export function makeBuilder(
   o: AgentOptions,
@@ -121,7 +139,7 @@ export function makeBuilder(
     nodeIPs: facts.ips,
     allocatable: facts.allocatable,
     cgroupParent: (pod) => cgroups.parentOf(pod),
-    objects: o.cluster?.objects ?? noObjects,
+    environment: o.cluster?.environment ?? createEnvSource({ host: o.host, log: o.log }),
     userns: createUserNamespaces({
       host: o.host,
       random: o.random,

@@ -85,6 +85,8 @@ export interface ServedAgent extends Agent {
   readonly pressure: readonly PressureCondition[];
   /** Statistics of the node and its pods; collected when somebody asks. */
   readonly stats: StatsSource;
+  /** Something that a pod's containers, or with `volumes` its volumes, are made of has changed: it is looked at anew. */
+  readonly podChanged: (podUid: string, what: { readonly volumes: boolean }) => void;
   /** What the node's HTTP API shows of pods. */
   readonly view: Pick<
     ServerBackend,

@@ -88,7 +88,7 @@ export class FloorPods {
       nodeIPs: ["127.0.0.1"],
       allocatable: { cpu: "2", memory: "8Gi" },
       cgroupParent: (pod) => `${cgroup}/pod${pod.metadata.uid}`,
-      objects: noObjects,
+      environment: { read: () => Promise.resolve({ objects: noObjects, services: new Map() }) },
       handlers: () => [],
       userns: { of: () => Promise.resolve({ mode: NamespaceMode.NODE }) },
       imageVolumes: false,

@@ -26,7 +26,9 @@ function merge(parts: readonly ClusterParts[]): ClusterParts {
     onStatus: (entry) => {
       for (const part of parts) part.onStatus?.(entry);
     },
-    ...single(parts, "objects"),
+    ...single(parts, "podObjects"),
+    ...single(parts, "environment"),
+    ...single(parts, "keyring"),
     ...single(parts, "hostIPs"),
     ...single(parts, "node"),
   };

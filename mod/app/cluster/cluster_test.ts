@@ -21,7 +21,7 @@ Deno.test("parts are put together: lists joined, every part told, started in ord
   assert.deepEqual(cluster.sources, [one]);
   assert.deepEqual(cluster.hostIPs?.(), ["10.0.0.1"]);
   assert.equal(cluster.node, undefined);
-  assert(!("objects" in cluster));
+  assert(!("environment" in cluster));
 });
 
 Deno.test("two parts that give what there can be only one of are a fault", () => {

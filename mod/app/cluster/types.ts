@@ -1,5 +1,7 @@
 import type { ImageService, RuntimeService } from "../../../cri/api.ts";
-import type { BuilderOptions } from "../../../managers/runtime/builder.ts";
+import type { Keyring } from "../../../managers/images/manager.ts";
+import type { PodObjects } from "../../../managers/objects/types.ts";
+import type { EnvSource } from "../../../managers/runtime/types.ts";
 import type { StatusEntry } from "../../../managers/status/status_manager.ts";
 import type { ProjectionSource } from "../../../managers/volumes/projected.ts";
 import type { VolumePlugin } from "../../../managers/volumes/plugin.ts";
@@ -54,8 +56,12 @@ export interface ClusterContext {
 export interface ClusterParts {
   /** Pods from the API server, beside files and URLs. */
   readonly sources?: readonly PodSource[];
-  /** ConfigMaps and Secrets for environments, in place of none. */
-  readonly objects?: BuilderOptions["objects"];
+  /** Keeps the Secrets and ConfigMaps of the pods that run here. */
+  readonly podObjects?: Pick<PodObjects, "register" | "unregister">;
+  /** ConfigMaps, Secrets and services for environments, in place of none. */
+  readonly environment?: EnvSource;
+  /** Credentials for pulling images, in place of none. */
+  readonly keyring?: Keyring;
   /** Volume kinds that need the API server. */
   readonly volumePlugins?: readonly VolumePlugin[];
   /** Sources of projected volumes that need the API server. */
