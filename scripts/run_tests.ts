@@ -34,7 +34,7 @@ async function vmTests(): Promise<Outcome> {
   }
 }
 
-const suites = { unit: unitTests, sim: simulationTests, node: nodeTests, vm: vmTests };
+const suites = { unit: unitTests, sim: () => simulationTests({ all: true }), node: nodeTests, vm: vmTests };
 /** What runs when no suite is named. */
 const usual = ["unit", "sim", "node"];
 

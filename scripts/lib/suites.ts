@@ -47,6 +47,8 @@ export async function runTests(options: {
   parallel?: boolean;
   /** Shows every test and step as it ends, not a dot. */
   tell?: boolean;
+  /** More variables of the tests' environment. */
+  env?: Record<string, string>;
   within: number;
 }): Promise<Outcome> {
   const { name, paths, within } = options;
@@ -65,7 +67,7 @@ export async function runTests(options: {
       `--reporter=${options.tell ? "pretty" : "dot"}`,
       `--junit-path=${report}`,
       ...paths,
-    ], { cwd: repository, show: true, signal: timeout });
+    ], { cwd: repository, show: true, signal: timeout, ...(options.env ? { env: options.env } : {}) });
     const outcome = timeout.aborted
       ? { passed: 0, failed: 1, problems: [`${name}: not done within ${within / 1000} s`] }
       : judge(name, code, await exists(report) ? await Deno.readTextFile(report) : undefined);
@@ -92,9 +94,15 @@ export async function unitTests(): Promise<Outcome> {
   ]);
 }
 
-/** The simulation, if there is one. */
-export async function simulationTests(): Promise<Outcome> {
+/** The simulation, if there is one; with `all` the agent is killed at every boundary of its calls, which takes minutes. */
+export async function simulationTests(options: { all?: boolean } = {}): Promise<Outcome> {
   const path = "tests/simulation";
   if (!await exists(`${repository}/${path}`)) return { passed: 0, failed: 0, problems: [] };
-  return await runTests({ name: "simulation", paths: [path], parallel: true, within: 180_000 });
+  return await runTests({
+    name: "simulation",
+    paths: [path],
+    parallel: true,
+    within: options.all ? 1_200_000 : 180_000,
+    ...(options.all ? { env: { DENOLET_KILL_POINTS: "all" } } : {}),
+  });
 }

@@ -1,5 +1,5 @@
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
-import type { Agent, AgentOptions } from "../../mod/app/agent_types.ts";
+import type { Agent } from "../../mod/app/agent_types.ts";
 import { createAgent } from "../../mod/app/agent.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import { turn } from "../../mod/base/fake_clock.ts";
@@ -9,24 +9,12 @@ import type { BoundPod } from "../../mod/kube/types.ts";
 import { Invariants } from "./invariants.ts";
 import { Life } from "./life.ts";
 import { PodMaker } from "./pods.ts";
-import { terminal, unsettled } from "./settled.ts";
+import type { RunOptions } from "./run_options.ts";
+import { terminal, type Unsettled, unsettled } from "./settled.ts";
 import { chooseStep } from "./steps.ts";
 import { Broken } from "./trace.ts";
 import { TraceLogger } from "./trace_logger.ts";
 import { type Figures, hierarchiesOf, manifestDir, simulatedConfig, simulatedFacts, World } from "./world.ts";
-
-export interface RunOptions {
-  seed: number;
-  /** Random steps before the last settling. */
-  steps?: number;
-  /** How long the world gets to come to rest, milliseconds; default 40 minutes. */
-  settleMs?: number;
-  echo?: (line: string) => void;
-  /** Puts another agent in the place of the real one. */
-  makeAgent?: (options: AgentOptions) => Agent;
-  /** Changes the world before it begins; for tests of the invariants. */
-  tamper?: (world: World) => void;
-}
 
 export interface RunResult {
   readonly seed: number;
@@ -82,7 +70,7 @@ export class Simulation {
     this.#o = options;
     this.world = new World(options.seed, options.echo ? { echo: options.echo } : {});
     const { dice } = this.world;
-    this.maxBackOffMs = dice.pick([7_000, 20_000, 20_000, 60_000, 300_000]);
+    this.maxBackOffMs = options.maxBackOffMs ?? dice.pick([7_000, 20_000, 20_000, 60_000, 300_000]);
     this.invariants = new Invariants(this.world, { maxBackOffMs: this.maxBackOffMs });
     this.maker = new PodMaker(dice);
     options.tamper?.(this.world);
@@ -149,7 +137,7 @@ export class Simulation {
       invariants.renewed(world.wanted().keys());
     }
     const clock = life.clock();
-    const service = life.runtime(world.service);
+    const service = life.runtime(this.#o.between?.(world.service, () => life.kill()) ?? world.service);
     const log = new TraceLogger(world, () => life.alive);
     world.trace.note(`life ${n} begins`);
     const agent = (this.#o.makeAgent ?? createAgent)({
@@ -176,7 +164,10 @@ export class Simulation {
       }),
       events: { pod: () => {}, node: () => {} },
       log,
-      onStatus: life.callback((entry) => invariants.onStatus(entry)),
+      onStatus: life.callback((entry) => {
+        invariants.onStatus(entry);
+        this.#o.onStatus?.(entry);
+      }),
     });
     this.#agent = agent;
     const ended = (thrown?: unknown) => {
@@ -233,7 +224,7 @@ export class Simulation {
       this.#life?.kill();
       this.#orderly = false;
       this.#check();
-      await this.#pass(world.dice.span(1, 20_000));
+      await this.#pass(this.#o.downMs ?? world.dice.span(1, 20_000));
       await this.start();
       await this.#pass(10);
     }
@@ -293,7 +284,7 @@ export class Simulation {
     for (let good = 0; good < 3;) {
       await this.advance(good === 0 ? 10_000 : 30_000);
       this.lightFuse(Infinity);
-      problems = this.#unsettled().problems;
+      problems = this.unsettled().problems;
       good = problems.length === 0 ? good + 1 : 0;
       if (world.clock.now() - began > settleMs) {
         world.fail("convergence", `after ${settleMs / 60_000} min: ${problems.slice(0, 5).join("; ")}`);
@@ -304,7 +295,8 @@ export class Simulation {
     this.#check();
   }
 
-  #unsettled() {
+  /** What is not as the manifests want it. */
+  unsettled(): Unsettled {
     return unsettled(this.world, this.#agent?.pods() ?? [], {
       maxBackOffMs: this.maxBackOffMs,
       redefined: this.invariants.redefined,
@@ -318,7 +310,7 @@ export class Simulation {
     await this.advance(70_000);
     const { calls } = world.runtime;
     const pods = world.wanted().size;
-    const before = this.#unsettled().restless;
+    const before = this.unsettled().restless;
     // The sandbox that a pod has just left is collected within the next minutes.
     const since = world.clock.now() - tidyMs;
     const tidied = new Set(world.runtime.snapshot().containers.filter((c) => c.startedAt > since).map((c) => c.uid));
@@ -327,7 +319,7 @@ export class Simulation {
     this.#quiet = true;
     await this.advance(quietMs);
     this.#quiet = false;
-    const restless = new Set([...before, ...this.#unsettled().restless]);
+    const restless = new Set([...before, ...this.unsettled().restless]);
     for (const { uid, text } of this.#records) {
       if (tidied.has(uid) && / because (OldSandbox|DeadContainerLimit)$/.test(text)) continue;
       if (!restless.has(uid)) world.fail("quiet", `${uid} is at rest, but there was ${text}`);
@@ -353,7 +345,7 @@ export class Simulation {
       new Set(world.runtime.snapshot().containers.filter((c) => c.state === "running").map((c) => c.id));
     const uids = new Set(world.wanted().keys());
     const states = new Map((this.#agent?.pods() ?? []).map(({ pod, status }) => [pod.metadata.uid, status]));
-    for (const uid of this.#unsettled().restless) uids.delete(uid);
+    for (const uid of this.unsettled().restless) uids.delete(uid);
     // Nothing on the node tells that a deadline has ended a pod: without an API server it runs once more.
     for (const [uid, pod] of world.wanted()) if (pod.spec.activeDeadlineSeconds !== undefined) uids.delete(uid);
     const isReady = (uid: string) => states.get(uid)?.conditions?.find((c) => c.type === "Ready")?.status === "True";

@@ -115,12 +115,14 @@ export class World {
           : {},
       programs: (config, sandbox) => {
         const plan = planOf(config.command);
-        const log = `${sandbox.logDirectory}/${config.logPath}`;
-        if (config.logPath !== "" && this.host.exists(log.slice(0, log.lastIndexOf("/")))) {
-          this.host.put(log, "2026-01-01T00:00:00Z stdout F x\n");
-        }
-        if (!plan) return { onStop: "exits" };
-        return { ...programOf(plan, config.metadata?.attempt ?? 0), exec: (command) => this.#exec(command) };
+        const onStart = () => {
+          const log = `${sandbox.logDirectory}/${config.logPath}`;
+          if (config.logPath !== "" && this.host.exists(log.slice(0, log.lastIndexOf("/")))) {
+            this.host.put(log, "2026-01-01T00:00:00Z stdout F x\n");
+          }
+        };
+        if (!plan) return { onStop: "exits", onStart };
+        return { ...programOf(plan, config.metadata?.attempt ?? 0), onStart, exec: (command) => this.#exec(command) };
       },
     });
     this.dial = this.#makeDial();
@@ -338,7 +340,7 @@ export class World {
   }
 }
 
-const mutating = new Set([
+export const mutating: ReadonlySet<string> = new Set([
   "runPodSandbox",
   "stopPodSandbox",
   "removePodSandbox",

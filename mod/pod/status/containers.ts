@@ -73,7 +73,9 @@ function present(
   const containerID = `${input.runtimeName}://${instance.id}`;
   const state = stateOf(context, instance, old);
   const anew = old?.containerID !== containerID;
-  let restartCount = Math.max(instance.restartCount, old?.restartCount ?? 0);
+  // What was made and never started counts when it starts, for another may yet stand in for it under its number.
+  const started = instance.state === "created" && before ? before : instance;
+  let restartCount = Math.max(started.restartCount, old?.restartCount ?? 0);
   const risen = old !== undefined &&
     (instance.state === "running"
       ? anew && old.state?.terminated !== undefined && old.restartCount >= instance.restartCount
