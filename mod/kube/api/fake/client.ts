@@ -158,9 +158,10 @@ export class FakeClient implements ApiClient {
     const call = this.#note(request);
     const api = this.#api;
     const fault = api.reach === "up" ? api.faults.take(call) : undefined;
-    if (api.reach === "refused" || fault?.kind === "unreachable") {
-      throw new KubeletError("Network", `${call.verb} ${call.resource}: connection refused`);
-    }
+    const refuse = (refusing: boolean) => {
+      if (refusing) throw new KubeletError("Network", `${call.verb} ${call.resource}: connection refused`);
+    };
+    refuse(api.reach === "refused" || fault?.kind === "unreachable");
     const ms = api.reach === "silent" || fault?.kind === "hang" ? Infinity : fault?.kind === "slow" ? fault.ms : 0;
     const left = deadline - this.#clock.now();
     if (ms >= left) {
@@ -171,6 +172,8 @@ export class FakeClient implements ApiClient {
     if (ms > 0) await this.#clock.sleep(ms, signal);
     else await Promise.resolve();
     if (signal.aborted) throw abortedBy(signal);
+    // It may have gone away meanwhile.
+    refuse(api.reach === "refused");
     if (fault?.kind === "status") throw fault.error;
     const refused = this.#node === undefined
       ? undefined

@@ -44,7 +44,7 @@ export async function* watchStore<T extends KubeObject>(
   } else untold.push(...store.since(resource, version));
   for (let wake: Awaited<ReturnType<typeof wakes.take>> = "look";; wake = await wakes.take(signal)) {
     if (signal.aborted) throw abortedBy(signal);
-    if (wake === "break" || wake === undefined) {
+    if (wake === "break" || wake === undefined || api.reach === "refused") {
       throw new KubeletError("Network", `watch ${resource.plural}: the connection broke`);
     }
     if (wake === "bookmark") bookmark = clock.after(bookmarkMs, () => wakes.push("bookmark"));
