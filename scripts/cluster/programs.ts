@@ -1,0 +1,84 @@
+import { attempt, run } from "../lib/command.ts";
+import { cacheDirectory, exists, remove } from "../lib/files.ts";
+import { print } from "../lib/print.ts";
+import { ensureGo } from "../node/go_toolchain.ts";
+import { ensureInstalled } from "../node/install.ts";
+
+const pinned = "1.36.3";
+const programs = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] as const;
+
+/** Where the programs of a control plane are. */
+export interface ControlPlanePrograms {
+  /** Directory of kube-apiserver, kube-controller-manager and kube-scheduler. */
+  readonly directory: string;
+  readonly etcd: string;
+}
+
+/**
+ * Finds a control plane: in the directory that DENOLET_CONTROL_PLANE names, in PATH, where other suites of this machine
+ * keep theirs, or in the cache directory, into which it is built from the Go module pinned in kubernetes/go.mod (6 to 8
+ * minutes on two cores the first time). etcd is Debian's, or beside the others. Throws when the named directory lacks
+ * something, or nothing can be installed or built.
+ */
+export async function ensureControlPlane(options: {
+  cache?: string;
+  log?: (line: string) => void;
+} = {}): Promise<ControlPlanePrograms> {
+  const named = Deno.env.get("DENOLET_CONTROL_PLANE");
+  if (named) {
+    const missing = [];
+    for (const program of programs) if (!await exists(`${named}/${program}`)) missing.push(program);
+    if (missing.length > 0) throw new Error(`DENOLET_CONTROL_PLANE: ${named} has no ${missing.join(", ")}`);
+    return { directory: named, etcd: await etcdFor(named, options) };
+  }
+  const path = (Deno.env.get("PATH") ?? "").split(":").filter((directory) => directory !== "");
+  const target = `${options.cache ?? cacheDirectory()}/kubernetes-${pinned}`;
+  for (const directory of [...path, "/var/tmp/node-conformance/bin", target]) {
+    if (await complete(directory)) return { directory, etcd: await etcdFor(directory, options) };
+  }
+  await build(target, options);
+  return { directory: target, etcd: await etcdFor(target, options) };
+}
+
+async function build(target: string, options: { log?: (line: string) => void }): Promise<void> {
+  const go = await ensureGo(options);
+  options.log?.(`building the control plane of Kubernetes ${pinned} (6 to 8 minutes, once)`);
+  const part = `${target}.${crypto.randomUUID()}`;
+  await Deno.mkdir(part, { recursive: true });
+  try {
+    const version = "k8s.io/component-base/version";
+    const [major, minor] = pinned.split(".");
+    await run([
+      go,
+      "build",
+      "-trimpath",
+      "-ldflags",
+      `-s -w -X ${version}.gitVersion=v${pinned} -X ${version}.gitMajor=${major} -X ${version}.gitMinor=${minor}`,
+      "-o",
+      `${part}/`,
+      ...programs.map((program) => `k8s.io/kubernetes/cmd/${program}`),
+    ], {
+      cwd: new URL("kubernetes", import.meta.url).pathname,
+      env: { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOTOOLCHAIN: "auto" },
+    });
+    await remove(target);
+    await Deno.rename(part, target);
+  } finally {
+    await remove(part);
+  }
+}
+
+async function complete(directory: string): Promise<boolean> {
+  for (const program of programs) if (!await exists(`${directory}/${program}`)) return false;
+  const { code, stdout } = await attempt([`${directory}/${programs[0]}`, "--version"]);
+  return code === 0 && stdout.trim() === `Kubernetes v${pinned}`;
+}
+
+/** etcd beside the other programs, or Debian's, which is installed when it is missing. */
+async function etcdFor(directory: string, options: { log?: (line: string) => void }): Promise<string> {
+  if (await exists(`${directory}/etcd`)) return `${directory}/etcd`;
+  await ensureInstalled({ ...options, more: [{ name: "etcd-server", files: [["/usr/bin/etcd"]] }] });
+  return "/usr/bin/etcd";
+}
+
+if (import.meta.main) print((await ensureControlPlane({ log: print })).directory);
