@@ -3,15 +3,18 @@ import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Host } from "../base/host.ts";
 import type { Logger } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
 import type { Scope } from "../base/scope.ts";
+import type { ApiClient } from "../kube/api/types.ts";
 import { containerLogsRoutes } from "../server/container_logs.ts";
 import type { AgentMetrics } from "../server/metrics/agent_metrics.ts";
 import type { KubeletPageOptions } from "../server/metrics/kubelet_page.ts";
 import type { NodePages } from "../server/metrics/pages.ts";
 import { pagePaths } from "../server/metrics/paths.ts";
-import { createServer, type KubeletServer } from "../server/server.ts";
+import { createServer, type KubeletServer, type ServerOptions } from "../server/server.ts";
 import { streamingRoutes } from "../server/streaming/routes.ts";
 import type { ServerBackend } from "../server/types.ts";
+import { accessWebhook, tokenWebhook } from "../server/webhooks.ts";
 import type { ServedAgent } from "./agent_types.ts";
 import { allFlags } from "./config/flags.ts";
 import { getPath, type Json } from "./config/json.ts";
@@ -29,6 +32,8 @@ export function createNodeApi(options: {
   hierarchies: Hierarchies;
   cgroupDriver: "cgroupfs" | "systemd";
   metrics: AgentMetrics;
+  /** What a cluster adds: who is asked about tokens and rights, and the certificate that is signed there. */
+  cluster?: { readonly reviews: Pick<ApiClient, "create">; readonly random: Random; readonly signedPair?: string };
   /** Owns the work that goes on behind an answer. */
   scope: Scope;
   host: Host;
@@ -58,6 +63,7 @@ export function createNodeApi(options: {
     version: kubernetesVersion,
     healthChecks: () => agent.healthChecks,
     metrics,
+    ...(options.cluster ? clusterAccess(options.cluster, loaded, clock) : {}),
   });
   server.register(streamingRoutes(backend));
   server.register(containerLogsRoutes(backend));
@@ -69,6 +75,14 @@ export function createNodeApi(options: {
     healthChecks: () => agent.healthChecks,
     cgroupVersion: options.hierarchies.version,
     version: kubernetesVersion,
+    arch: Deno.build.arch === "aarch64" ? "arm64" : "amd64",
+    gates: () => loaded.gates.all(),
+    leaving: () => agent.leaving(),
+    process: {
+      heap: () => Deno.memoryUsage(),
+      tasks: () => options.scope.size + agent.pods().length + agent.leaving().length,
+      runtime: `deno${Deno.version.deno}`,
+    },
   };
   for (const path of pagePaths) {
     server.registerText(
@@ -77,6 +91,21 @@ export function createNodeApi(options: {
     );
   }
   return server;
+}
+
+/** How requests are judged on a node of a cluster (http.md section 2). */
+function clusterAccess(
+  { reviews, random, signedPair }: NonNullable<Parameters<typeof createNodeApi>[0]["cluster"]>,
+  { config: { authentication, authorization } }: LoadedConfig,
+  clock: Clock,
+): Pick<ServerOptions, "tokens" | "authorizer" | "signedPair"> {
+  const ask = { client: reviews, clock, random };
+  const { cacheAuthorizedTTLMs, cacheUnauthorizedTTLMs } = authorization.webhook;
+  return {
+    tokens: tokenWebhook({ ...ask, ttlMs: authentication.webhook.cacheTTLMs }),
+    authorizer: accessWebhook({ ...ask, allowedTtlMs: cacheAuthorizedTTLMs, deniedTtlMs: cacheUnauthorizedTTLMs }),
+    ...(signedPair === undefined ? {} : { signedPair }),
+  };
 }
 
 async function loadPages(

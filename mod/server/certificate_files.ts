@@ -14,6 +14,7 @@ export interface TlsMaterial {
   readonly authorities: readonly X509Certificate[];
 }
 
+const privateKey = /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----[\s\S]*?-----END ([A-Z]+ )?PRIVATE KEY-----/;
 /** How often the files are looked at, milliseconds. */
 const lookMs = 5000;
 
@@ -71,7 +72,9 @@ export class CertificateFiles {
 
   async #read(): Promise<TlsMaterial> {
     const { certFile, keyFile, clientCAFile, host } = this.#o;
-    const [cert, key] = [await host.readText(certFile), await host.readText(keyFile)];
+    const [cert, keyText] = [await host.readText(certFile), await host.readText(keyFile)];
+    // The key may stand in one file with its certificate, which not every reader of keys can pass over.
+    const key = keyText.match(privateKey)?.[0] ?? keyText;
     const [leaf] = readCertificates(cert, `the certificate file ${certFile}`);
     let fits: boolean | undefined;
     try {

@@ -32,6 +32,11 @@ export interface ServerOptions {
   readonly tokens?: TokenAuthenticator;
   /** Must be given when authorization.mode is Webhook. */
   readonly authorizer?: Authorizer;
+  /**
+   * The file of the certificate and key that the API server signs (serverTLSBootstrap), where they will be. Nothing is
+   * served over TLS before it is there.
+   */
+  readonly signedPair?: string;
   readonly metrics?: RequestMetrics;
   /** Told of the ports that were bound, before the first request is taken. */
   readonly onListening?: (ports: { https?: number; readOnly?: number }) => void;
@@ -89,7 +94,7 @@ class Server implements KubeletServer {
   async run(signal: AbortSignal): Promise<void> {
     const { config, backend } = this.#o;
     const { clock, log } = backend;
-    const files = await this.#certificateFiles();
+    const files = await this.#certificateFiles(signal);
     await using https = await this.#listenSecure(files);
     await using readOnly = config.readOnlyPort > 0 || config.readOnlyPort === ephemeral
       ? await listen({
@@ -106,15 +111,25 @@ class Server implements KubeletServer {
     await files.follow((material) => https.setMaterial(material), signal);
   }
 
-  async #certificateFiles(): Promise<CertificateFiles> {
-    const { config, flags, backend } = this.#o;
+  async #certificateFiles(signal: AbortSignal): Promise<CertificateFiles> {
+    const { config, flags, backend, signedPair } = this.#o;
     const { host, clock, log } = backend;
     const given = config.tlsCertFile !== "" || config.tlsPrivateKeyFile !== "";
     if (given && (config.tlsCertFile === "" || config.tlsPrivateKeyFile === "")) {
       throw new KubeletError("BadConfig", "tlsCertFile and tlsPrivateKeyFile must be set together");
     }
+    const clientCAFile = config.authentication.x509.clientCAFile;
+    if (!given && config.serverTLSBootstrap && signedPair !== undefined) {
+      for (let said = false; await host.stat(signedPair) === undefined; said = true) {
+        if (!said) {
+          log.info("the node's API waits for its signed certificate (serverTLSBootstrap)", { path: signedPair });
+        }
+        await clock.sleep(signedLookMs, signal);
+      }
+      return new CertificateFiles({ certFile: signedPair, keyFile: signedPair, clientCAFile, host, clock, log });
+    }
     if (!given && config.serverTLSBootstrap) {
-      log.warn("serverTLSBootstrap: certificates are not requested yet; a self-signed one is used");
+      log.warn("serverTLSBootstrap: there is no API server to sign a certificate; a self-signed one is used");
     }
     const pair = given ? { certFile: config.tlsCertFile, keyFile: config.tlsPrivateKeyFile } : await selfSignedFiles({
       certDir: flags.certDir,
@@ -123,7 +138,7 @@ class Server implements KubeletServer {
       now: clock.now(),
       log,
     });
-    return new CertificateFiles({ ...pair, clientCAFile: config.authentication.x509.clientCAFile, host, clock, log });
+    return new CertificateFiles({ ...pair, clientCAFile, host, clock, log });
   }
 
   async #listenSecure(files: CertificateFiles): Promise<Listener> {
@@ -176,5 +191,7 @@ class Server implements KubeletServer {
   }
 }
 
+/** How often it is looked whether the signed certificate has come, milliseconds. */
+const signedLookMs = 500;
 /** A port number that asks for any free port, for tests; 0 means none. */
 const ephemeral = -1;

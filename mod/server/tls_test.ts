@@ -2,7 +2,7 @@ import assert from "@assert";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import https from "node:https";
 import tls from "node:tls";
-import { FakeClock } from "../base/fake_clock.ts";
+import { FakeClock, turn } from "../base/fake_clock.ts";
 import { createDenoHost } from "../base/deno_host.ts";
 import { RecordingLogger, silent } from "../base/log.ts";
 import type { Attributes } from "./authorization.ts";
@@ -250,6 +250,36 @@ Deno.test("a resumed session is judged by the CAs in force, not by those of its 
   const after = await openssl("-sess_in", session);
   assert.match(after, /Reused, TLS/);
   assert.match(after, /HTTP\/1\.1 401/);
+});
+
+Deno.test("serverTLSBootstrap: nothing is served before the signed certificate is there, then that one is", async () => {
+  const dir = await dirWith({});
+  const backend = new TestBackend();
+  const clock = new FakeClock(Date.now());
+  Object.assign(backend, { clock });
+  const signedPair = `${dir}/kubelet-server-current.pem`;
+  let listening = false;
+  const waits = backend.log.heard(/waits for its signed certificate/);
+  const starting = startServer({ serverTLSBootstrap: true }, { dir, prepare, backend, signedPair });
+  const started = starting.then((server) => {
+    listening = true;
+    return server;
+  });
+  await waits;
+  await clock.advance(2000);
+  assert.equal(listening, false);
+  const { cert, key } = await (await makeAuthority("cluster")).certify("CN=signed", { usage: "server" });
+  await Deno.writeTextFile(`${dir}/new.pem`, cert + key);
+  await Deno.rename(`${dir}/new.pem`, signedPair);
+  for (let i = 0; i < 200_000 && !listening; i++) {
+    await clock.advance(500);
+    await turn();
+  }
+  await using server = await started;
+  const socket = tls.connect({ port: server.https, host: "127.0.0.1", rejectUnauthorized: false });
+  await new Promise((resolve) => socket.once("secureConnect", resolve));
+  assert.equal(socket.getPeerCertificate().subject.CN, "signed");
+  socket.destroy();
 });
 
 Deno.test("certificate files: changes are handed on, bad ones told once and kept out", async () => {
