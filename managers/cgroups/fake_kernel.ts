@@ -11,7 +11,7 @@ const v1Files: Record<string, Record<string, string>> = {
 const v2Files: Record<string, Record<string, string>> = {
   cpu: { "cpu.weight": "100\n", "cpu.max": "max 100000\n" },
   cpuset: { "cpuset.cpus": "", "cpuset.mems": "" },
-  memory: { "memory.max": "max\n" },
+  memory: { "memory.max": "max\n", "memory.min": "0\n", "memory.low": "0\n" },
   pids: { "pids.max": "max\n" },
   hugetlb: { "hugetlb.2MB.max": "max\n" },
 };

@@ -8,6 +8,9 @@ export interface GroupLimits {
   readonly cpuPeriod?: number;
   /** Bytes; 0 to leave it. */
   readonly memoryLimit?: bigint;
+  /** Bytes that the group keeps, in any case and as long as others have some; cgroup v2 alone has that. */
+  readonly memoryMin?: bigint;
+  readonly memoryLow?: bigint;
   readonly pidsLimit?: number;
   /** A CPU list such as `0-3`. */
   readonly cpus?: string;
@@ -42,6 +45,10 @@ export function controlWrites(version: 1 | 2, limits: GroupLimits): ControlWrite
   if (memoryLimit !== undefined && memoryLimit !== 0n) {
     if (version === 1) add("memory", "limit_in_bytes", memoryLimit);
     else add("memory", "max", memoryLimit < 0n ? "max" : memoryLimit);
+  }
+  if (version === 2) {
+    if (limits.memoryMin !== undefined) add("memory", "min", limits.memoryMin);
+    if (limits.memoryLow !== undefined) add("memory", "low", limits.memoryLow);
   }
   if (pidsLimit !== undefined && pidsLimit !== 0) add("pids", "max", pidsLimit < 0 ? "max" : pidsLimit);
   for (const [size, bytes] of Object.entries(hugepages ?? {})) {

@@ -4,6 +4,12 @@ import type { Host } from "../../mod/base/host.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
 import {
+  type MemoryQosPolicy,
+  type MemoryReserve,
+  nodeMemoryReserve,
+  podMemoryReserve,
+} from "../../mod/pod/memory_qos.ts";
+import {
   type Amounts,
   cpuShares,
   hugePageLimits,
@@ -59,6 +65,8 @@ export interface CgroupManagerOptions {
   readonly allCpus?: boolean;
   /** Huge page sizes of the node in the kernel's words (`2MB`). */
   readonly hugePageSizes?: readonly string[];
+  /** Set when memory requests protect pods (feature gate MemoryQoS); v1 has nothing of the kind. */
+  readonly memoryQos?: MemoryQosPolicy;
   /** True for a pod that owns exclusive CPUs: it gets no CFS quota. */
   readonly hasExclusiveCpus?: (pod: BoundPod) => boolean;
 }
@@ -182,7 +190,11 @@ class Manager implements CgroupManager, OrphanGroups, GroupKiller {
       const missing = await this.#tree.missing(path);
       if (missing.length > 0) throw new Error(`it must exist; missing: ${missing.join(", ")}`);
       const all = limitsOf(limits, this.#options.hugePageSizes ?? []);
-      await this.#apply(path, compressibleOnly ? { ...(all.cpuShares ? { cpuShares: all.cpuShares } : {}) } : all);
+      const kept = this.#options.memoryQos && all.memoryLimit !== undefined ? { memoryMin: all.memoryLimit } : {};
+      await this.#apply(
+        path,
+        compressibleOnly ? { ...(all.cpuShares ? { cpuShares: all.cpuShares } : {}) } : { ...all, ...kept },
+      );
     } catch (thrown) {
       throw new KubeletError(
         "Cgroup",
@@ -206,7 +218,8 @@ class Manager implements CgroupManager, OrphanGroups, GroupKiller {
       ...(hugePageSizes ? { hugePageSizes } : {}),
     });
     if ((await this.#tree.missing(path)).length > 0) await this.#make(path);
-    await this.#apply(path, limits);
+    const { memoryQos } = this.#options;
+    await this.#apply(path, { ...limits, ...(memoryQos ? keeps(podMemoryReserve(pod, memoryQos)) : {}) });
   }
 
   async podExists(pod: BoundPod): Promise<boolean> {
@@ -280,7 +293,13 @@ class Manager implements CgroupManager, OrphanGroups, GroupKiller {
 
   async updateQos(pods: readonly BoundPod[]): Promise<void> {
     const shares = qosShares(pods);
-    await this.#apply(this.#path(qosName(this.#kubepods, "Burstable")), { cpuShares: shares.burstable });
+    const { memoryQos } = this.#options;
+    const reserve = memoryQos && nodeMemoryReserve(pods, memoryQos);
+    await this.#apply(this.#path(qosName(this.#kubepods, "Burstable")), {
+      cpuShares: shares.burstable,
+      ...(reserve ? keeps(reserve.burstable) : {}),
+    });
+    if (reserve) await this.#apply(this.#path(this.#kubepods), keeps(reserve.kubepods));
     await this.#apply(this.#path(qosName(this.#kubepods, "BestEffort")), { cpuShares: shares.besteffort });
   }
 
@@ -306,6 +325,11 @@ class Manager implements CgroupManager, OrphanGroups, GroupKiller {
     await this.#slices?.set(path, limits);
     await this.#tree.apply(path, limits);
   }
+}
+
+/** What a group keeps, as limits. */
+function keeps({ min, low }: MemoryReserve): GroupLimits {
+  return { ...(min === undefined ? {} : { memoryMin: min }), ...(low === undefined ? {} : { memoryLow: low }) };
 }
 
 /** Limits of a group that holds these amounts. */

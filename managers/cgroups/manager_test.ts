@@ -296,3 +296,33 @@ Deno.test("v2: a kernel that can kill a whole group does it, an older one is tol
     assert.deepEqual(await through(clock, killing), [11, 12]);
   }
 });
+
+Deno.test("v2 with MemoryQoS: pods keep their requests, and the groups above keep the sum", async () => {
+  const host = new FakeHost();
+  fakeCgroupV2(host);
+  const memoryQos = { throttlingFactor: 0.9, tiered: true, allocatable: 1n << 33n };
+  const group = { purpose: "kube reserved", cgroup: "/kube", compressibleOnly: false } as const;
+  const { manager: m } = await manager(host, { memoryQos, reservedGroups: [{ ...group, limits: { memory: 4096n } }] });
+  await host.writeControl(`${root}/cgroup.subtree_control`, "+cpu +cpuset +memory +pids +hugetlb");
+  await host.mkdir(`${root}/kube`);
+  await m.setUpNode();
+  const asks = pod("b-2", { requests: { memory: "32Mi" } });
+  await m.ensurePod(guaranteed);
+  await m.ensurePod(asks);
+  await m.ensurePod(bestEffort);
+  await m.updateQos([guaranteed, asks, bestEffort]);
+  assert.deepEqual(
+    [
+      "kubepods/memory.min",
+      "kubepods/memory.low",
+      "kubepods/burstable/memory.low",
+      "kubepods/podg-1/memory.min",
+      "kubepods/burstable/podb-2/memory.low",
+      "kubepods/besteffort/pode-1/memory.low",
+      "kube/memory.min",
+    ].map((file) => read(host, file)),
+    [String(96 << 20), "0", String(32 << 20), String(64 << 20), String(32 << 20), "0", "4096"],
+  );
+  await m.updateQos([]);
+  assert.deepEqual([read(host, "kubepods/memory.min"), read(host, "kubepods/burstable/memory.low")], ["0", "0"]);
+});

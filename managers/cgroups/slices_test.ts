@@ -1,4 +1,5 @@
 import assert from "@assert";
+import { limitProperties } from "./systemd.ts";
 import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
 import { FakeHost } from "../../mod/base/fake_host.ts";
 import { silent } from "../../mod/base/log.ts";
@@ -125,4 +126,10 @@ Deno.test("systemd: what it refuses names the unit and the remedy", async () => 
     code: "Cgroup",
     message: /did not make the group of kubepods-besteffort-pode_1.slice within 30 s \(systemctl status/,
   });
+});
+
+Deno.test("what a slice keeps of memory is a property on v2, so that systemd does not take it back", () => {
+  const limits = { memoryMin: 4096n, memoryLow: 0n };
+  assert.deepEqual(limitProperties(2, limits), [["MemoryMin", "t", "4096"], ["MemoryLow", "t", "0"]]);
+  assert.deepEqual(limitProperties(1, limits), []);
 });

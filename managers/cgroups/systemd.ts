@@ -38,6 +38,10 @@ export function limitProperties(version: 1 | 2, limits: GroupLimits): Property[]
     const bytes = memoryLimit < 0n ? "18446744073709551615" : String(memoryLimit);
     props.push([version === 2 ? "MemoryMax" : "MemoryLimit", "t", bytes]);
   }
+  if (version === 2) {
+    if (limits.memoryMin !== undefined) props.push(["MemoryMin", "t", String(limits.memoryMin)]);
+    if (limits.memoryLow !== undefined) props.push(["MemoryLow", "t", String(limits.memoryLow)]);
+  }
   if (pidsLimit !== 0) props.push(["TasksMax", "t", pidsLimit < 0 ? "18446744073709551615" : String(pidsLimit)]);
   const mask = version === 2 && cpus ? cpuMask(cpus) : [];
   if (mask.length > 0) props.push(["AllowedCPUs", "ay", String(mask.length), ...mask.map(String)]);

@@ -36,7 +36,9 @@ async function tailOf(
     const info = await host[look](path);
     if (!info) return undefined;
     if (info.kind !== "file") throw new Error(`it is a ${info.kind}, not a regular file`);
-    return { data: await host.readTail(path, bytes), cut: info.size > bytes };
+    // The look makes good words; what is opened is refused all the same when something else is in its place by now.
+    const data = await host.readTail(path, bytes, { nofollow: look === "lstat" });
+    return { data, cut: info.size > bytes };
   } catch (thrown) {
     if (isMissing(thrown)) return undefined;
     throw thrown;

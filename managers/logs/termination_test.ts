@@ -99,3 +99,22 @@ Deno.test("a link in the place of the termination file is not followed, a log's 
   assert.match(await message({}, leading(file)), /0a1b2c3d: it is a symlink, not a regular file$/);
   assert.equal(await message({ policy: logs }, leading(log)), "secret\n");
 });
+
+Deno.test("what takes the file's place between the look and the read is neither waited for nor followed", async () => {
+  for (const kind of ["symlink", "fifo"] as const) {
+    const said = await message({ file: "bye" }, (host) => {
+      const look = host.lstat.bind(host);
+      host.lstat = async (path) => {
+        const info = await look(path);
+        if (path === file) {
+          await host.remove(file);
+          host.put("/etc/shadow", "secret");
+          host.putNode(file, kind, "/etc/shadow");
+        }
+        return info;
+      };
+    });
+    assert.match(said, /^Error on reading termination log \/root\/pods/, kind);
+    assert.doesNotMatch(said, /secret/);
+  }
+});

@@ -13,6 +13,7 @@ import type { RuntimeFeatures, RuntimeHandler } from "../../cri/gen/runtime_pb.t
 import type { Scope } from "../base/scope.ts";
 import { milliValueBig, parseQuantity, type Quantity, valueBig } from "../kube/quantity.ts";
 import type { NodeFacts as AdmissionFacts } from "../pod/admission/types.ts";
+import type { MemoryQosPolicy } from "../pod/memory_qos.ts";
 import type { Amounts } from "../pod/resources.ts";
 import { createSources, type Sources } from "../sources/sources.ts";
 import type { AgentOptions } from "./agent_types.ts";
@@ -27,6 +28,19 @@ function amounts(...lists: Readonly<Record<string, Quantity>>[]): Amounts {
     }
   }
   return sum;
+}
+
+/** How memory requests protect pods; empty unless the gate is on and the machine has cgroup v2. */
+function memoryQos(o: AgentOptions): { memoryQos?: MemoryQosPolicy } {
+  const { config, facts, hierarchies } = o;
+  if (!o.gates?.enabled("MemoryQoS") || hierarchies.version !== 2) return {};
+  return {
+    memoryQos: {
+      throttlingFactor: config.memoryThrottlingFactor,
+      tiered: config.memoryReservationPolicy === "TieredReservation",
+      allocatable: valueBig(parseQuantity(facts.allocatable.memory ?? "0")),
+    },
+  };
 }
 
 /** The control groups of this agent's pods. */
@@ -67,6 +81,7 @@ export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & Orph
     enforcePods: enforce.has("pods"),
     reservedGroups: groups,
     hugePageSizes: facts.hugePageSizes,
+    ...memoryQos(o),
   });
 }
 
@@ -130,6 +145,7 @@ export function makeBuilder(
       nodeMemory: facts.memory,
       nodeSwap: facts.swap,
       hugePageSizes: facts.hugePageSizes,
+      ...memoryQos(o),
       extraMaskedPaths: facts.maskedPaths ?? [],
     },
     podLogsDir: config.podLogsDir,

@@ -27,6 +27,8 @@ export interface AgentOptions {
   config: KubeletConfig;
   flags: KubeletFlags;
   facts: NodeFacts;
+  /** The feature gates; without them each is as its default. */
+  gates?: { enabled(name: string): boolean };
   hierarchies: Hierarchies;
   /** The cgroup driver in force (the runtime's word, or the configuration's). */
   cgroupDriver: "cgroupfs" | "systemd";

@@ -1,7 +1,9 @@
 import { type InterfaceAddress, nodeAddresses } from "../../managers/node/addresses.ts";
 import { type Amount, nodeAllocatable, nodeCapacity } from "../../managers/node/allocatable.ts";
+import { KubeletError } from "../base/errors.ts";
 import type { Host } from "../base/host.ts";
 import type { Logger } from "../base/log.ts";
+import { isSubdomain } from "../kube/validation/names.ts";
 import { hugePageSizeName } from "../pod/resources.ts";
 import type { KubeletConfig } from "./config/kubelet_config.ts";
 import { sysFacts } from "./sys_facts.ts";
@@ -32,9 +34,19 @@ export interface NodeFacts {
   readonly swapController: boolean;
 }
 
-/** The node's name: --hostname-override or the machine's, lower-cased and trimmed (features.md A9). */
+/**
+ * The node's name: --hostname-override or the machine's, lower-cased and trimmed (features.md A9).
+ * @throws KubeletError BadConfig for a machine whose name can be no node's
+ */
 export function nodeName(override: string, hostname: string): string {
-  return (override || hostname).trim().toLowerCase();
+  const name = (override || hostname).trim().toLowerCase();
+  if (isSubdomain(name)) return name;
+  throw new KubeletError(
+    "BadConfig",
+    `the machine's name ${
+      JSON.stringify(name.slice(0, 80))
+    } cannot be a node's name: give one with --hostname-override`,
+  );
 }
 
 /** The hard thresholds of a configuration by signal. */

@@ -2,7 +2,7 @@ import assert from "@assert";
 import { FakeHost } from "../base/fake_host.ts";
 import { silent } from "../base/log.ts";
 import { loadConfig } from "./config/load.ts";
-import { nodeFacts } from "./node_facts.ts";
+import { nodeFacts, nodeName } from "./node_facts.ts";
 
 const kernel = { "/proc/sys/kernel/osrelease": "6.1.0\n", "/etc/resolv.conf": "nameserver 10.0.0.53\n" };
 
@@ -48,5 +48,13 @@ Deno.test("the number of processes is the lower of the kernel's limits", async (
   for (const [limits, expected] of table) {
     const files = Object.fromEntries(Object.entries(limits).map(([name, text]) => [`/proc/sys/kernel/${name}`, text]));
     assert.equal((await facts(files)).pids, expected);
+  }
+});
+
+Deno.test("the node's name: as given or the machine's, lower-cased; a name that can be none is refused", () => {
+  assert.equal(nodeName("", "Host-1\n"), "host-1");
+  assert.equal(nodeName("Other.example", "host"), "other.example");
+  for (const bad of ["my_host", "", "a..b", "-a", "a".repeat(254)]) {
+    assert.throws(() => nodeName("", bad), { code: "BadConfig", message: /give one with --hostname-override/ });
   }
 });

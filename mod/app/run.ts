@@ -151,6 +151,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     config,
     flags,
     facts,
+    gates: loaded.gates,
     hierarchies,
     cgroupDriver: known.driver,
     host,

@@ -10,6 +10,7 @@ import { makeLink } from "./deno_link.ts";
 import { mount, mountBelow, unmount } from "./deno_mount.ts";
 import { beyond, isRefused, mkdirOutside, touchOutside } from "./deno_outside.ts";
 import { makeNowReader } from "./deno_read_now.ts";
+import { readTail } from "./deno_read_tail.ts";
 import { removeDirectoryTree } from "./deno_remove_tree.ts";
 import { run } from "./deno_run.ts";
 import { watchPath } from "./deno_watch.ts";
@@ -183,13 +184,7 @@ export function createDenoHost(
         using file = await Deno.open(path);
         return await readUpTo(file, limit);
       }),
-    readTail: (path, bytes) =>
-      guard("readTail", path, async () => {
-        using file = await Deno.open(path);
-        const { size } = await file.stat();
-        await file.seek(Math.max(0, size - bytes), Deno.SeekMode.Start);
-        return await readUpTo(file, Math.min(bytes, size));
-      }),
+    readTail: (path, bytes, options) => guard("readTail", path, () => readTail(path, bytes, options)),
     open: (path) => guard("open", path, () => openRegular(path)),
     write: (path, data, { mode, atomic } = {}) =>
       guard("write", path, async () => {

@@ -351,6 +351,30 @@ Deno.test("directories that many make at once are made for all of them", () =>
     }
   }));
 
+Deno.test("the tail of a file: no FIFO is waited for, and no link followed where that is asked for", async () => {
+  const dir = await Deno.makeTempDir();
+  try {
+    const host = createDenoHost();
+    await Deno.writeTextFile(`${dir}/f`, "0123456789");
+    await Deno.symlink("f", `${dir}/l`);
+    const made = await new Deno.Command("/usr/bin/mkfifo", { args: [`${dir}/p`] }).output();
+    assert.equal(made.code, 0);
+    const read = async (name: string, bytes: number, options?: { nofollow?: boolean }) =>
+      new TextDecoder().decode(await host.readTail(`${dir}/${name}`, bytes, options));
+    assert.deepEqual([await read("f", 3), await read("f", 30, { nofollow: true }), await read("f", 0)], [
+      "789",
+      "0123456789",
+      "",
+    ]);
+    assert.equal(await read("l", 2), "89");
+    await assert.rejects(read("l", 2, { nofollow: true }), { code: "Host", errno: "ELOOP" });
+    for (const name of ["p", "."]) await assert.rejects(read(name, 2), { code: "Host" });
+    await assert.rejects(read("p", 2), { errno: "EINVAL" });
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
+
 Deno.test("the kernel's log is read from now on, until it is called off; a machine without one says so", async () => {
   const dir = await Deno.makeTempDir();
   try {

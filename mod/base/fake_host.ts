@@ -51,8 +51,11 @@ export class FakeHost extends FakeMachine implements Host {
     return this.attempt("readBytes", path, () => this.file(path).data.slice(0, limit));
   }
 
-  readTail(path: string, bytes: number): Promise<Uint8Array> {
+  readTail(path: string, bytes: number, { nofollow = false }: { nofollow?: boolean } = {}): Promise<Uint8Array> {
     return this.attempt("readTail", path, () => {
+      const { kind } = this.fs.need(path, !nofollow).inode;
+      if (kind === "symlink") throw errno("ELOOP");
+      if (kind !== "file" && kind !== "directory") throw errno("EINVAL");
       const { data } = this.file(path);
       return data.slice(Math.max(0, data.length - bytes));
     });

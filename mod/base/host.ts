@@ -98,8 +98,11 @@ export interface Host {
    */
   keepOpen(path: string): KeptFile | undefined;
   readBytes(path: string, limit?: number): Promise<Uint8Array>;
-  /** The last `bytes` bytes of a file. */
-  readTail(path: string, bytes: number): Promise<Uint8Array>;
+  /**
+   * The last `bytes` bytes of a regular file; what is none (a FIFO, a device) is refused with EINVAL, without waiting for
+   * anybody, and with `nofollow` a link at the end of the path with ELOOP.
+   */
+  readTail(path: string, bytes: number, options?: { nofollow?: boolean }): Promise<Uint8Array>;
   /** Opens a regular file for reading in pieces; what is none (a FIFO, a device) is refused with EINVAL. */
   open(path: string): Promise<OpenFile>;
   /** Writes a file; with `atomic` through a temporary file beside it and a rename. `mode` is set whatever the umask. */

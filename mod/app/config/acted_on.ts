@@ -61,6 +61,8 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   maxParallelImagePulls: true,
   maxPods: true,
   "memorySwap.swapBehavior": true,
+  memoryReservationPolicy: true,
+  memoryThrottlingFactor: true,
   mergeDefaultEvictionSettings: true,
   oomScoreAdj: true,
   podLogsDir: true,

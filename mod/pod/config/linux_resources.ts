@@ -15,6 +15,7 @@ import {
   podRequests,
   qosClass,
 } from "../resources.ts";
+import { containerMemoryQos, type MemoryQosPolicy } from "../memory_qos.ts";
 import { describePod } from "./errors.ts";
 import type { LinuxResourcesInit } from "./init.ts";
 
@@ -35,6 +36,8 @@ export interface ResourcePolicy {
   readonly nodeSwap: bigint | number;
   /** The node's huge page sizes, such as `2MB`. */
   readonly hugePageSizes: readonly string[];
+  /** Set when memory requests protect containers (feature gate MemoryQoS); on cgroup v2 only. */
+  readonly memoryQos?: MemoryQosPolicy;
 }
 
 interface Basics {
@@ -106,8 +109,13 @@ export function containerResources(input: ContainerResourcesInput): LinuxResourc
     exclusiveCpus: input.exclusiveCpus ?? false,
   });
   const pages = hugePageLimits({ ...level, ...limits }, policy.hugePageSizes);
-  const result = {
+  const own = { request: requests.memory ?? 0n, limit: limits.memory ?? 0n };
+  const protection = policy.cgroupVersion === 2 && policy.memoryQos
+    ? { unified: { ...resources.unified, ...containerMemoryQos(pod, own, policy.memoryQos) } }
+    : {};
+  const result: LinuxResources & LinuxResourcesInit = {
     ...resources,
+    ...protection,
     oomScoreAdj: BigInt(oomScoreAdj(pod, container, policy.nodeMemory)),
     hugepageLimits: Object.entries(pages).map(([pageSize, limit]) => ({ pageSize, limit })),
   };
@@ -117,7 +125,7 @@ export function containerResources(input: ContainerResourcesInput): LinuxResourc
     return { ...result, memorySwapLimitInBytes: resources.memoryLimitInBytes ?? 0n };
   }
   const swap = String(swapLimit(input, requests, limits));
-  return { ...result, unified: { ...resources.unified, "memory.swap.max": swap } };
+  return { ...result, unified: { ...result.unified, "memory.swap.max": swap } };
 }
 
 /** The sandbox's picture of the pod: the sum without the overhead, and the overhead apart. Throws BadPod. */

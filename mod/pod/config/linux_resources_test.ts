@@ -124,3 +124,16 @@ Deno.test("a sandbox knows the pod's sum and its overhead apart", () => {
     overhead: {},
   });
 });
+
+Deno.test("MemoryQoS: a container's request is kept, beside what else stands in its group's files; v1 has none of it", () => {
+  const memoryQos = { throttlingFactor: 0.5, tiered: true, allocatable: 1n << 32n };
+  const set = { requests: { memory: "64Mi" }, limits: { memory: "128Mi" } };
+  assert.deepEqual(of({ ...v2, memoryQos, swapAvailable: true }, set).unified, {
+    ...oomGroup.unified,
+    "memory.low": String(64 << 20),
+    "memory.high": String(96 << 20),
+    "memory.swap.max": "0",
+  });
+  assert.equal(of({ ...v1, memoryQos }, set).unified, undefined);
+  assert.deepEqual(of(v2, set).unified, oomGroup.unified);
+});

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { psiThresholds } from "../../../../managers/eviction/thresholds.ts";
 import { messageOf } from "../../../base/errors.ts";
+import { isSubdomain } from "../../../kube/validation/names.ts";
 import { badLabelValue, badQualifiedName, badTaint } from "../taints.ts";
 import type { Context } from "./context.ts";
 
@@ -51,6 +52,8 @@ export function checkFlags(context: Context): void {
     const badValue = badLabelValue(value);
     if (badValue !== undefined) problems.push(`${name}: value ${JSON.stringify(value.slice(0, 80))} ${badValue}`);
   }
+  const badName = badNodeName(flags.hostnameOverride);
+  if (badName !== undefined) problems.push(`--hostname-override: ${badName}`);
   const nodeIP = badNodeIP(flags.nodeIP);
   if (nodeIP !== undefined) problems.push(`--node-ip: ${JSON.stringify(flags.nodeIP.slice(0, 80))} ${nodeIP}`);
   try {
@@ -74,6 +77,15 @@ export function checkFlags(context: Context): void {
       context.refuseText("registerWithTaints", `taint ${index}: timeAdded must not be set; remove it`);
     }
   });
+}
+
+/** What is wrong with a node's name as it is given; undefined for nothing, and for a name that is left to the machine. */
+function badNodeName(text: string): string | undefined {
+  const name = text.trim().toLowerCase();
+  if (text === "" || isSubdomain(name)) return undefined;
+  const shown = JSON.stringify(text.slice(0, 80));
+  return `${shown} cannot be a node's name; give letters, digits, - and ., with a letter or digit at both ends of each ` +
+    `part, 253 characters at most, or leave it out`;
 }
 
 function badNodeIP(text: string): string | undefined {
