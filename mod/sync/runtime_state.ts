@@ -17,6 +17,14 @@ export interface RuntimeStateOptions {
   onReady: () => void;
 }
 
+/** What keeps a node from being ready, as far as the runtime has to do with it. */
+export interface RuntimeTroubles {
+  readonly down: string | undefined;
+  /** In the runtime's own words. */
+  readonly notReady: string | undefined;
+  readonly network: string | undefined;
+}
+
 /** What the runtime says of itself: whether it works, whether pods can have a network, which handlers it has. */
 export class RuntimeState {
   readonly #o: RuntimeStateOptions;
@@ -25,6 +33,9 @@ export class RuntimeState {
   #networkError: string | undefined = "container runtime status check may not have completed yet";
   #handlers: StatusResponse["runtimeHandlers"] = [];
   #features: StatusResponse["features"];
+  /** What the runtime itself said last of what does not work, for the node's readiness. */
+  #notReady: string | undefined;
+  #networkNotReady: string | undefined = "network state unknown";
 
   constructor(options: RuntimeStateOptions) {
     this.#o = options;
@@ -39,6 +50,20 @@ export class RuntimeState {
   /** Why pods can get no network, or undefined when they can. */
   get networkError(): string | undefined {
     return this.#networkError;
+  }
+
+  /**
+   * What keeps the node from being ready, in the contract's words (runtime-contract.md section 19): a call that failed
+   * is none until the runtime has given no good answer for so long that it counts as down.
+   */
+  get troubles(): RuntimeTroubles {
+    const { clock } = this.#o;
+    const down = this.#lastGood === 0
+      ? "container runtime status check may not have completed yet"
+      : clock.now() - this.#lastGood >= downAfterMs
+      ? "container runtime is down"
+      : undefined;
+    return { down, notReady: this.#notReady, network: this.#networkNotReady };
   }
 
   /** The runtime's handlers with their features. */
@@ -70,6 +95,8 @@ export class RuntimeState {
       this.#networkError = complaint("container runtime network not ready", condition("NetworkReady"));
       this.#handlers = answer.runtimeHandlers;
       this.#features = answer.features;
+      this.#notReady = this.#runtimeError;
+      this.#networkNotReady = this.#networkError;
       if (!this.#runtimeError) this.#lastGood = clock.now();
     } catch (thrown) {
       if (signal.aborted) throw thrown;
@@ -81,7 +108,12 @@ export class RuntimeState {
   }
 }
 
-function complaint(what: string, condition?: { status: boolean; reason: string; message: string }): string | undefined {
+function complaint(
+  what: string,
+  condition?: { type: string; status: boolean; reason: string; message: string },
+): string | undefined {
+  // Of a runtime that does not report it, the reference says `<nil>`.
   if (!condition) return `${what}: the runtime does not report it`;
-  return condition.status ? undefined : `${what}: ${condition.reason}: ${condition.message}`;
+  const { type, status, reason, message } = condition;
+  return status ? undefined : `${what}: ${type}=${status} reason:${reason} message:${message}`;
 }

@@ -43,7 +43,10 @@ Deno.test("a network that is not ready is named with its reason, and its return 
   const t = setUp();
   t.runtime.notReady.network = "cni plugin not initialized";
   await t.look();
-  assert.match(t.state.networkError!, /^container runtime network not ready: .*cni plugin not initialized/);
+  const text = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady " +
+    "message:cni plugin not initialized";
+  assert.equal(t.state.networkError, text);
+  assert.deepEqual(t.state.troubles, { down: undefined, notReady: undefined, network: text });
   delete t.runtime.notReady.network;
   await t.look();
   assert.deepEqual([t.state.networkError, t.ready()], [undefined, 2]);
@@ -66,4 +69,24 @@ Deno.test("a runtime whose last good answer is old is down", async () => {
   await t.look();
   await t.clock.advance(30_001);
   assert.equal(t.state.runtimeError, "container runtime is down");
+});
+
+Deno.test("the node's troubles: unknown before the first answer; a failed call is none until the runtime counts as down", async () => {
+  const t = setUp();
+  const unknown = "container runtime status check may not have completed yet";
+  assert.deepEqual(t.state.troubles, { down: unknown, notReady: undefined, network: "network state unknown" });
+  await t.look();
+  t.fail.now = true;
+  await t.clock.advance(5000);
+  await t.look();
+  assert.deepEqual(t.state.troubles, { down: undefined, notReady: undefined, network: undefined });
+  await t.clock.advance(25_000);
+  assert.equal(t.state.troubles.down, "container runtime is down");
+  t.fail.now = false;
+  t.runtime.notReady.runtime = "starting";
+  await t.look();
+  assert.match(
+    t.state.troubles.notReady ?? "",
+    /^container runtime not ready: RuntimeReady=false reason:\S+ message:starting$/,
+  );
 });
