@@ -21,10 +21,20 @@ export class StatusManager {
   readonly #leaving = new Set<string>();
   readonly #onChange: ((entry: StatusEntry) => void) | undefined;
   readonly #onRemove: ((uid: string) => void) | undefined;
+  readonly #onForget: ((uid: string) => void) | undefined;
 
-  constructor(options: { onChange?: (entry: StatusEntry) => void; onRemove?: (uid: string) => void } = {}) {
+  /**
+   * @param options.onRemove what was kept of the pod has no use any more
+   * @param options.onForget the pod is gone: nothing more will be told of it
+   */
+  constructor(options: {
+    onChange?: (entry: StatusEntry) => void;
+    onRemove?: (uid: string) => void;
+    onForget?: (uid: string) => void;
+  } = {}) {
     this.#onChange = options.onChange;
     this.#onRemove = options.onRemove;
+    this.#onForget = options.onForget;
   }
 
   /** Takes over the statuses that an earlier life of the agent kept. */
@@ -76,5 +86,6 @@ export class StatusManager {
     this.#leaving.delete(uid);
     const known = this.#entries.delete(uid);
     if (this.#kept.delete(uid) || known) this.#onRemove?.(uid);
+    this.#onForget?.(uid);
   }
 }

@@ -17,9 +17,9 @@ import { isAborted } from "../base/errors.ts";
 import { Lanes } from "../base/lanes.ts";
 import { Scope } from "../base/scope.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
-import { admit } from "../pod/admission/admit.ts";
 import { podDir, podLogDirIfAny, rootPaths } from "../pod/config/paths.ts";
 import { activeDeadline } from "../pod/status/deadline.ts";
+import { isTerminal } from "../pod/status/phase.ts";
 import type { HealthCheck } from "../server/healthz.ts";
 import type { Sources } from "../sources/sources.ts";
 import { Housekeeping } from "../sync/housekeeping.ts";
@@ -29,7 +29,8 @@ import { AgentPodSyncer } from "../sync/pod_syncer.ts";
 import { PodWorkers } from "../sync/pod_workers.ts";
 import { QosKeeper } from "../sync/qos_keeper.ts";
 import { RuntimeState } from "../sync/runtime_state.ts";
-import { type Admission, SyncLoop } from "../sync/sync_loop.ts";
+import { SyncLoop } from "../sync/sync_loop.ts";
+import { makeAdmission } from "./agent_admission.ts";
 import { loopHealth } from "./agent_health.ts";
 import { makeAgentStats, makeEviction } from "./agent_eviction.ts";
 import { statusOf, statusOfRejected } from "./agent_status.ts";
@@ -37,7 +38,7 @@ import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
 import { makeContainerGC, makeImageGC, makeLogRotation, makeOomWatcher } from "./agent_upkeep.ts";
 import { makePodRunner } from "./agent_runner.ts";
-import { admissionFacts, makeBuilder, makeCgroups, makeImages, makeSources, makeVolumes } from "./agent_parts.ts";
+import { makeBuilder, makeCgroups, makeImages, makeSources, makeVolumes } from "./agent_parts.ts";
 
 /** Puts an agent together. Nothing runs before `run` is called. */
 export function createAgent(options: AgentOptions): ServedAgent {
@@ -97,6 +98,7 @@ class ComposedAgent implements ServedAgent {
         options.onStatus?.(entry);
       },
       onRemove: (uid) => this.#store.remove(uid),
+      onForget: (uid) => options.cluster?.onForgotten?.(uid),
     });
     this.#sources = makeSources(options);
     const cgroups = this.#cgroups = makeCgroups(options);
@@ -241,8 +243,19 @@ class ComposedAgent implements ServedAgent {
       log,
       journal: options.journal,
       events,
-      admit: (pod, active) => this.#admit(pod, active),
-      onRejected: (pod, rejected) => this.#statuses.set(pod, statusOfRejected(statusFacts, pod, rejected)),
+      admit: makeAdmission(options, {
+        features: () => this.#runtimeState.features,
+        pressure: () => this.#eviction.pressure,
+        kill: (uid, how) => this.#workers.get(uid)?.kill(how),
+        onAdmitted: () => this.#qos.mark(),
+      }),
+      onAdded: (pod) => pod.status && this.#statuses.adopt(pod.metadata.uid, pod.status),
+      hasEnded: (pod) => isTerminal(pod.status?.phase) || isTerminal(this.#statuses.get(pod.metadata.uid)?.phase),
+      onRejected: (pod, rejected) => {
+        options.meter?.work.rejected(rejected.reason);
+        // Nothing was ever made for it, so that there is nothing to give back.
+        this.#statuses.set(pod, statusOfRejected(statusFacts, pod, rejected), { finished: true });
+      },
       onForgotten: (uid) => this.#statuses.remove(uid),
       housekeep: () => {
         this.#forgetStatuses();
@@ -361,28 +374,5 @@ class ComposedAgent implements ServedAgent {
     const pods: BoundPod[] = [];
     for (const worker of this.#workers.all()) if (worker.mayRun) pods.push(worker.pod);
     return pods;
-  }
-
-  #admit(pod: BoundPod, active: readonly BoundPod[]): Admission {
-    const answer = admit({
-      pod,
-      active,
-      node: { ...admissionFacts(this.#o, this.#runtimeState.features), pressure: this.#eviction.pressure },
-      policy: {
-        allowedUnsafeSysctls: this.#o.config.allowedUnsafeSysctls,
-        staticPodsEvictable: this.#o.flags.denoletEvictionStaticPods,
-      },
-    });
-    if (!answer.admit) return answer;
-    for (const victim of answer.victims) {
-      const message = "Preempted in order to admit critical pod";
-      this.#workers.get(victim.metadata.uid)?.kill({
-        why: { reason: "Preempting", message },
-        graceSeconds: 0,
-        failed: { reason: "Preempting", message, disruption: message },
-      });
-    }
-    this.#qos.mark();
-    return answer;
   }
 }

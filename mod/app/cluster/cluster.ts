@@ -1,19 +1,21 @@
 import { KubeletError } from "../../base/errors.ts";
+import { clusterPods } from "./pods.ts";
 import type { Cluster, ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
 
 /** Builds one part from the context; does no I/O. */
 export type PartFactory = (context: ClusterContext) => ClusterPart;
 
 /** The parts of a cluster's member, each from a file of its own beside this one; they start in this order. */
-const standardParts: readonly PartFactory[] = [];
+const standardParts: readonly PartFactory[] = [clusterPods];
 
 /** Puts the parts together. Throws with code Internal when two parts give what there can be only one of. */
 export function composeCluster(context: ClusterContext, factories: readonly PartFactory[] = standardParts): Cluster {
   const parts = factories.map((make) => make(context));
+  const merged = merge(parts);
   return {
-    ...merge(parts),
+    ...merged,
     start(agent): void {
-      for (const part of parts) part.start?.(agent);
+      for (const part of parts) part.start?.(agent, merged);
     },
   };
 }
@@ -31,6 +33,10 @@ function merge(parts: readonly ClusterParts[]): ClusterParts {
     ...single(parts, "keyring"),
     ...single(parts, "hostIPs"),
     ...single(parts, "node"),
+    ...single(parts, "nodeRead"),
+    onForgotten: (uid) => {
+      for (const part of parts) part.onForgotten?.(uid);
+    },
   };
 }
 

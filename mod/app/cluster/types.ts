@@ -72,15 +72,19 @@ export interface ClusterParts {
   readonly hostIPs?: () => readonly string[];
   /** The node's object as the API server has it; undefined before it was read. For admission. */
   readonly node?: () => Node | undefined;
+  /** True once the node's object was asked for, whether or not there is one: pods are looked at from then on. */
+  readonly nodeRead?: () => boolean;
+  /** Told when a pod is gone for good: nothing more will be told of it. */
+  readonly onForgotten?: (uid: string) => void;
 }
 
 /** One concern of a cluster's member, built by a file of its own beside this one. */
 export interface ClusterPart extends ClusterParts {
   /**
    * Begins the part's work, once the agent is put together and before it runs. Tasks are spawned in the context's
-   * scope; an API server that can't be reached is waited for there, never here.
+   * scope; an API server that can't be reached is waited for there, never here. `cluster` is what all parts give.
    */
-  readonly start?: (agent: ServedAgent) => void;
+  readonly start?: (agent: ServedAgent, cluster: ClusterParts) => void;
 }
 
 /** All parts as one: what the agent takes, and how they begin. */
