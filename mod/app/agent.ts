@@ -33,6 +33,7 @@ import { SyncLoop } from "../sync/sync_loop.ts";
 import { makeAdmission } from "./agent_admission.ts";
 import { loopHealth } from "./agent_health.ts";
 import { makeAgentStats, makeEviction } from "./agent_eviction.ts";
+import { agentReadiness } from "./agent_readiness.ts";
 import { statusOf, statusOfRejected } from "./agent_status.ts";
 import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
@@ -296,6 +297,10 @@ class ComposedAgent implements ServedAgent {
 
   get pressure(): ServedAgent["pressure"] {
     return this.#eviction.conditions;
+  }
+
+  get readiness(): ServedAgent["readiness"] {
+    return agentReadiness({ clock: this.#o.clock, runtime: this.#runtimeState, pleg: this.#pleg });
   }
 
   get runtimeTrouble(): ServedAgent["runtimeTrouble"] {

@@ -16,6 +16,8 @@ import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { HealthCheck } from "../server/healthz.ts";
 import type { ServerBackend } from "../server/types.ts";
 import type { PodSyncer } from "../sync/pod_worker.ts";
+import type { AgentMeter } from "./agent_meter.ts";
+import type { AgentReadiness } from "./agent_readiness.ts";
 import type { SourcesOptions } from "../sources/sources.ts";
 import type { ClusterParts } from "./cluster/types.ts";
 import type { KubeletFlags } from "./config/flags.ts";
@@ -74,6 +76,8 @@ export interface Agent {
   /** What is wrong with manifests now, by file or URL. */
   problems(): ReadonlyMap<string, string>;
 }
+  /** Whether it can run pods, for the node's status. */
+  readonly readiness: AgentReadiness;
 
 /** An agent whose pods the node's HTTP API can show. */
 export interface ServedAgent extends Agent {
