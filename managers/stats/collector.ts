@@ -52,6 +52,8 @@ export interface StatsOptions {
   readonly systemGroups: readonly { readonly name: SystemSample["name"]; readonly group: string }[];
   /** How long measured disk usage is good for, milliseconds; default a minute. */
   readonly keepMs?: number;
+  /** Told how long it took to measure what a directory takes. */
+  readonly onMeasured?: (path: string, seconds: number) => void;
 }
 
 /** Gives statistics when asked. */

@@ -87,14 +87,19 @@ export class DiskUsage extends Measured<Usage> {
     /** Owns the walks. */
     scope: Scope;
     keepMs?: number;
+    onMeasured?: (path: string, seconds: number) => void;
   }) {
-    const { host, clock, keepMs = 60_000 } = options;
+    const { host, clock, keepMs = 60_000, onMeasured } = options;
     super({
       ...options,
       name: "disk usage",
       keepMs,
       forgetMs: 5 * keepMs,
-      measure: (path, signal) => walk({ host, clock, path, signal }),
+      measure: async (path, signal) => {
+        const usage = await walk({ host, clock, path, signal });
+        if (usage) onMeasured?.(path, (clock.now() - usage.at) / 1000);
+        return usage;
+      },
     });
   }
 }

@@ -138,6 +138,15 @@ export interface FsSample {
   readonly inodesUsed?: number;
 }
 
+/** A volume of a pod. */
+export interface VolumeSample extends FsSample {
+  readonly name: string;
+  /** The claim that it was bound by. */
+  readonly claim?: { readonly name: string; readonly namespace: string };
+  /** What its driver says of its health, where it says anything. */
+  readonly abnormal?: boolean;
+}
+
 /** A running container. */
 export interface ContainerSample {
   readonly name: string;
@@ -162,7 +171,7 @@ export interface PodSample {
   readonly sandbox?: { readonly id: string; readonly group: string; readonly sample: RatedSample | undefined };
   readonly containers: readonly ContainerSample[];
   readonly network?: NetworkSample;
-  readonly volumes?: readonly (FsSample & { readonly name: string })[];
+  readonly volumes?: readonly VolumeSample[];
   readonly ephemeralStorage?: FsSample;
 }
 

@@ -3,9 +3,10 @@ import type { Clock } from "../../mod/base/clock.ts";
 import { abortedBy, asError, isAborted, KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import type { Journal } from "../../mod/base/journal.ts";
 import type { Scope } from "../../mod/base/scope.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
-import { podContainers } from "../../mod/kube/pod.ts";
+import { podContainers, podRef } from "../../mod/kube/pod.ts";
 import type { BoundPod, Volume } from "../../mod/kube/types.ts";
 import { podDir, podVolumeDir } from "../../mod/pod/config/paths.ts";
 import { HangGuard } from "./hang_guard.ts";
@@ -20,7 +21,7 @@ import {
   unmountAndRemove,
   volumesOnDisk,
 } from "./tear_down.ts";
-import type { MountedVolume, SubPaths, VolumeManager } from "./types.ts";
+import type { MountedVolume, SubPaths, VolumeCounts, VolumeManager, VolumeOperation } from "./types.ts";
 
 /** Back-off of failing set-ups (features.md section 11), milliseconds. */
 const firstDelay = 500;
@@ -41,6 +42,10 @@ export interface VolumeManagerOptions {
   readonly plugins: readonly VolumePlugin[];
   /** Gets FailedMount for each set-up that failed. */
   readonly events?: EventSink;
+  /** Gets each set-up that failed, and the one that succeeded after that. */
+  readonly journal?: Pick<Journal, "note" | "failed">;
+  /** Told of each set-up and tear-down that has ended. */
+  readonly onOperation?: (done: VolumeOperation) => void;
 }
 
 interface Known {
@@ -50,11 +55,11 @@ interface Known {
 }
 
 /** Sets up, keeps current and tears down the volumes of pods (features.md section 11). */
-export function createVolumeManager(options: VolumeManagerOptions): VolumeManager & SubPaths {
+export function createVolumeManager(options: VolumeManagerOptions): VolumeManager & SubPaths & VolumeCounts {
   return new Manager(options);
 }
 
-class Manager implements VolumeManager, SubPaths {
+class Manager implements VolumeManager, SubPaths, VolumeCounts {
   readonly #o: VolumeManagerOptions;
   readonly #operations: Operations;
   readonly #guard = new HangGuard();
@@ -135,6 +140,10 @@ class Manager implements VolumeManager, SubPaths {
       try {
         const mounted = await this.#within(deadline, signal, (limited) => this.#setUp(pod, volume, plugin, limited));
         this.#backoff.reset(key);
+        if (last) {
+          const because = { pod: podRef(pod), reason: "Mounted", message: `volume "${volume.name}" is there now` };
+          this.#o.journal?.note("MountVolume", because, volume.name);
+        }
         return mounted;
       } catch (thrown) {
         if (signal.aborted || this.#o.scope.signal.aborted) throw thrown;
@@ -146,7 +155,7 @@ class Manager implements VolumeManager, SubPaths {
 
   /** Backs off, and tells why a set-up failed. */
   #failed(pod: BoundPod, volume: Volume, thrown: unknown): Error {
-    const { log, events } = this.#o;
+    const { log, events, journal } = this.#o;
     const error = isAborted(thrown)
       ? new KubeletError("Volume", "its set-up does not come to an end (a mount or a disk that hangs)", {
         cause: thrown,
@@ -156,6 +165,8 @@ class Manager implements VolumeManager, SubPaths {
     const message = `MountVolume.SetUp failed for volume "${volume.name}" : ${error.message}`;
     log.error(message, { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, podUid: pod.metadata.uid });
     events?.pod({ pod, type: "Warning", reason: "FailedMount", message });
+    const because = { pod: podRef(pod), reason: "FailedMount", message: `set up volume "${volume.name}"` };
+    journal?.failed("MountVolume", because, volume.name, error.message);
     return error;
   }
 
@@ -241,12 +252,27 @@ class Manager implements VolumeManager, SubPaths {
       this.#known.set(uid, ofPod.set(volume.name, known));
       const warn = (reason: string, message: string) => events?.pod({ pod, type: "Warning", reason, message });
       const context = { host, log, clock, rootDir, podUid: uid, name: volume.name, dir, signal, pod, volume, warn };
-      await plugin.attach?.(context);
-      known.mounted = await (plugin.foreign
-        ? this.#guard.run(uid, signal, () => plugin.setUp(context))
-        : plugin.setUp(context));
+      known.mounted = await this.#timed(plugin.name, "volume_mount", async () => {
+        await plugin.attach?.(context);
+        return await (plugin.foreign
+          ? this.#guard.run(uid, signal, () => plugin.setUp(context))
+          : plugin.setUp(context));
+      });
       return known.mounted;
     });
+  }
+
+  async #timed<T>(plugin: string, operation: VolumeOperation["operation"], run: () => Promise<T>): Promise<T> {
+    const { clock, onOperation } = this.#o;
+    const began = clock.now();
+    let failed = true;
+    try {
+      const result = await run();
+      failed = false;
+      return result;
+    } finally {
+      onOperation?.({ plugin, operation, seconds: (clock.now() - began) / 1000, failed });
+    }
   }
 
   async unmountPod(podUid: string, signal: AbortSignal): Promise<void> {
@@ -286,10 +312,12 @@ class Manager implements VolumeManager, SubPaths {
     return this.#operations.run(key, signal, async (signal) => {
       const volume: VolumeOnDisk = { host, log, rootDir, podUid, name, dir, signal };
       try {
-        if (plugin?.tearDown) await plugin.tearDown(volume);
-        // Whatever a plugin did or a crash left: nothing mounted, nothing there.
-        await unmountAndRemove(host, dir);
-        await plugin?.detach?.(volume);
+        await this.#timed(plugin?.name ?? "", "volume_unmount", async () => {
+          if (plugin?.tearDown) await plugin.tearDown(volume);
+          // Whatever a plugin did or a crash left: nothing mounted, nothing there.
+          await unmountAndRemove(host, dir);
+          await plugin?.detach?.(volume);
+        });
       } catch (thrown) {
         if (isAborted(thrown)) throw thrown;
         throw new KubeletError("Volume", `UnmountVolume.TearDown failed for volume "${name}" : ${messageOf(thrown)}`, {
@@ -300,6 +328,16 @@ class Manager implements VolumeManager, SubPaths {
       this.#backoff.reset(key);
       log.detail(2, "volume torn down", { podUid, volume: name, plugin: plugin?.name ?? "not known" });
     });
+  }
+
+  mounted(): ReadonlyMap<string, number> {
+    const byPlugin = new Map<string, number>();
+    for (const ofPod of this.#known.values()) {
+      for (const { plugin, mounted } of ofPod.values()) {
+        if (mounted) byPlugin.set(plugin.name, (byPlugin.get(plugin.name) ?? 0) + 1);
+      }
+    }
+    return byPlugin;
   }
 
   async hasVolumes(podUid: string): Promise<boolean> {

@@ -2,11 +2,13 @@ import assert from "@assert";
 import { isAborted, KubeletError } from "../../mod/base/errors.ts";
 import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
 import { errno, FakeHost } from "../../mod/base/fake_host.ts";
+import { Journal } from "../../mod/base/journal.ts";
 import { RecordingLogger } from "../../mod/base/log.ts";
 import { Scope } from "../../mod/base/scope.ts";
 import { RecordingEvents } from "../../mod/kube/events.ts";
 import type { BoundPod, Volume } from "../../mod/kube/types.ts";
 import { createVolumeManager } from "./manager.ts";
+import type { VolumeOperation } from "./types.ts";
 import type { VolumePlugin } from "./plugin.ts";
 import { standardPlugins } from "./standard.ts";
 
@@ -32,12 +34,16 @@ function scene(plugins: VolumePlugin[] = []) {
   const events = new RecordingEvents();
   const memory = { allocatableMemory: () => 1n << 30n };
   const allocatable = () => ({ cpu: "4", memory: "8Gi" });
+  const journal = new Journal({ clock });
+  const operations: VolumeOperation[] = [];
   const make = () =>
     createVolumeManager({
       host,
       clock,
       log,
       events,
+      journal,
+      onOperation: (done) => operations.push(done),
       scope: new Scope("volumes"),
       rootDir: root,
       plugins: [
@@ -45,7 +51,7 @@ function scene(plugins: VolumePlugin[] = []) {
         ...standardPlugins({ memory, allocatable }),
       ],
     });
-  return { clock, host, log, events, make, manager: make(), signal: new AbortController().signal };
+  return { clock, host, log, events, journal, operations, make, manager: make(), signal: new AbortController().signal };
 }
 
 async function through<T>(clock: FakeClock, work: Promise<T>): Promise<T> {
@@ -283,9 +289,26 @@ Deno.test("failing set-ups back off 500 ms ×2, one failure does not touch the o
     /^MountVolume.SetUp failed for volume "bad" : .*no space or no inodes/,
   );
   assert.equal(s.events.events[0]?.reason, "FailedMount");
+  const [noted] = s.journal.records("u1");
+  assert.deepEqual([noted?.action, noted?.target, noted?.reason, noted?.message], [
+    "MountVolume",
+    "bad",
+    "FailedMount",
+    'set up volume "bad"',
+  ]);
+  assert.match(noted?.error ?? "", /no space or no inodes/);
   full = false;
   const mounted = await through(s.clock, work);
   assert.deepEqual([...mounted.keys()], ["bad", "good"]);
+  const records = s.journal.records("u1");
+  assert.deepEqual(records.map(({ error }) => error === undefined), [false, false, false, false, false, true]);
+  const emptyDir = "kubernetes.io/empty-dir";
+  assert.deepEqual(s.manager.mounted(), new Map([[emptyDir, 2]]));
+  await s.manager.unmountPod("u1", s.signal);
+  const done = s.operations.map(({ operation, failed }) => `${operation} ${failed}`);
+  assert.deepEqual([...new Set(done)].sort(), ["volume_mount false", "volume_mount true", "volume_unmount false"]);
+  assert.ok(s.operations.every(({ plugin }) => plugin === emptyDir));
+  assert.deepEqual(s.manager.mounted(), new Map());
 });
 
 Deno.test("a wait ends after 2 min 3 s with the contract's text; read-only is said plainly", async () => {

@@ -24,6 +24,21 @@ export interface VolumeManager {
   podsOnDisk(): Promise<string[]>;
 }
 
+/** A set-up or tear-down of a volume that has ended. */
+export interface VolumeOperation {
+  /** Such as `kubernetes.io/empty-dir`; empty for a plugin that is not known. */
+  readonly plugin: string;
+  readonly operation: "volume_mount" | "volume_unmount";
+  readonly seconds: number;
+  readonly failed: boolean;
+}
+
+/** Tells how many volumes there are. */
+export interface VolumeCounts {
+  /** Volumes that are set up, by plugin. */
+  mounted(): ReadonlyMap<string, number>;
+}
+
 /** Makes parts of a volume mountable (volumeMounts with subPath or subPathExpr). */
 export interface SubPaths {
   /**

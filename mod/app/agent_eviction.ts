@@ -28,7 +28,7 @@ export function makeAgentStats(
   o: AgentOptions,
   parts: { view: ServedAgent["view"]; runtime: RuntimeService; images: ImageService; scope: Scope },
 ): StatsSource {
-  const { config, flags, facts, hierarchies, cgroupDriver, host, clock, log } = o;
+  const { config, flags, facts, hierarchies, cgroupDriver, host, clock, log, meter } = o;
   return makeStats({
     loaded: { config, flags },
     nodeName: facts.name,
@@ -37,6 +37,7 @@ export function makeAgentStats(
     host,
     clock,
     log,
+    ...(meter ? { onMeasured: (path, seconds) => meter.measured(path, seconds) } : {}),
     ...parts,
   });
 }

@@ -60,7 +60,7 @@ export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & Orph
       groups.push({ purpose, cgroup, limits: amounts(reserved), compressibleOnly });
     }
   }
-  return createCgroupManager({
+  const manager = createCgroupManager({
     host: o.host,
     clock: o.clock,
     log: o.log,
@@ -83,6 +83,7 @@ export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & Orph
     hugePageSizes: facts.hugePageSizes,
     ...memoryQos(o),
   });
+  return o.meter?.work.groups(manager, () => o.clock.now()) ?? manager;
 }
 
 /** The volumes that the agent can give: those of the node, and what a cluster adds. */
@@ -94,6 +95,8 @@ export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubP
     clock: o.clock,
     log: o.log,
     events: o.events,
+    journal: o.journal,
+    onOperation: (done) => o.meter?.work.volume(done),
     scope,
     rootDir: o.flags.rootDir,
     plugins: [

@@ -1,7 +1,6 @@
 import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import type { PressureCondition } from "../../managers/eviction/types.ts";
-import type { ProbeSample } from "../../managers/probes/manager.ts";
 import type { ImageGC } from "../../managers/gc/image_gc.ts";
 import type { Dialers } from "../../managers/probes/prober.ts";
 import type { StatsSource } from "../../managers/stats/collector.ts";
@@ -15,11 +14,10 @@ import type { EventSink } from "../kube/events.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { HealthCheck } from "../server/healthz.ts";
 import type { ServerBackend } from "../server/types.ts";
-import type { PodSyncer } from "../sync/pod_worker.ts";
-import type { AgentMeter } from "./agent_meter.ts";
-import type { AgentReadiness } from "./agent_readiness.ts";
 import type { SourcesOptions } from "../sources/sources.ts";
 import type { ClusterParts } from "./cluster/types.ts";
+import type { AgentMeter } from "./agent_meter.ts";
+import type { AgentReadiness } from "./agent_readiness.ts";
 import type { KubeletFlags } from "./config/flags.ts";
 import type { KubeletConfig } from "./config/kubelet_config.ts";
 import type { NodeFacts } from "./node_facts.ts";
@@ -54,14 +52,7 @@ export interface AgentOptions {
   /** What a cluster adds; absent for an agent without an API server. */
   cluster?: ClusterParts;
   /** Told of what the agent does, for its metrics. */
-  meter?: {
-    probe(sample: ProbeSample): void;
-    relist(beganAt: number): void;
-    evicted(signal: string): void;
-    evictionStatsAge(signal: string, seconds: number): void;
-    /** Gives a syncer that does the same, and is measured. */
-    syncer(syncer: PodSyncer): PodSyncer;
-  };
+  meter?: AgentMeter;
 }
 
 /** A running agent, as those who started it see it. */
@@ -76,8 +67,6 @@ export interface Agent {
   /** What is wrong with manifests now, by file or URL. */
   problems(): ReadonlyMap<string, string>;
 }
-  /** Whether it can run pods, for the node's status. */
-  readonly readiness: AgentReadiness;
 
 /** An agent whose pods the node's HTTP API can show. */
 export interface ServedAgent extends Agent {
@@ -87,6 +76,8 @@ export interface ServedAgent extends Agent {
   readonly runtimeTrouble: { readonly runtimeError?: string; readonly networkError?: string };
   /** Tells which images would be removed now and why, and removes all that nothing uses (disk pressure). */
   readonly imageGC: Pick<ImageGC, "preview" | "collect">;
+  /** Whether it can run pods, for the node's status. */
+  readonly readiness: AgentReadiness;
   /** The node's conditions of pressure that hold now, in the order of the node's status. */
   readonly pressure: readonly PressureCondition[];
   /** Statistics of the node and its pods; collected when somebody asks. */

@@ -77,6 +77,7 @@ export function makeImageGC(o: AgentOptions, runtime: RuntimeService, images: Im
     clock,
     log,
     events,
+    onRemoved: (why) => o.meter?.work.imageRemoved(why),
     // A runtime of which that is not known is asked.
     imageVolumes: canMountImages(o.runtimeName, o.runtimeVersion) ?? true,
     policy: {

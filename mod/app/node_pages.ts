@@ -26,6 +26,8 @@ export interface NodePagesOptions {
   log: Logger;
   /** Owns the work that goes on behind an answer. */
   scope: Scope;
+  /** Told how long it took to measure a directory. */
+  onMeasured?: NonNullable<StatsOptions["onMeasured"]>;
 }
 
 /** The node's statistics, with the groups where this configuration puts them. */

@@ -58,6 +58,11 @@ export class Journal {
     this.#add({ ...because, action, at: this.#clock.now(), ...(target === undefined ? {} : { target }) });
   }
 
+  /** Notes an action that was tried and failed, where trying is no decision of its own (a volume's set-up). */
+  failed(action: string, because: Because, target: string, error: string): void {
+    this.#add({ ...because, action, at: this.#clock.now(), target, error });
+  }
+
   /** Carries out an action and notes it, its duration and its outcome; what the action throws is thrown on. */
   async act<T>(action: string, because: Because, target: string | undefined, run: () => Promise<T>): Promise<T> {
     const at = this.#clock.now();

@@ -112,13 +112,17 @@ export class Dispatcher {
 
   /** Authenticates and authorises; false when the answer has been given. */
   async #admit(context: Context): Promise<boolean> {
-    const { auth, log } = this.#o;
+    const { auth, log, clock, metrics } = this.#o;
     if (!auth) return true;
     const { request, signal } = context;
-    const user = await authenticate(auth.authentication, {
-      headers: request.headers,
-      peer: auth.peer(request),
-      signal,
+    const peer = auth.peer(request);
+    const began = clock.now();
+    const user = await authenticate(auth.authentication, { headers: request.headers, peer, signal });
+    const known = clock.now();
+    metrics?.authenticated?.({
+      user: user?.name,
+      seconds: (known - began) / 1000,
+      ...(user && peer?.verified ? { certificateEnds: (peer.notAfter - known) / 1000 } : {}),
     });
     if (!user) {
       writeError(context, 401, "Unauthorized");
@@ -127,6 +131,8 @@ export class Dispatcher {
     const { authorizer, nodeName } = auth;
     const { method, path } = context;
     const refused = await authorize({ authorizer, user, method, path, nodeName, signal, log });
+    const result = refused ? refused.status === 403 ? "denied" : "error" : "allowed";
+    metrics?.authorized?.(result, (clock.now() - known) / 1000);
     if (refused) writeError(context, refused.status, refused.text);
     context.user = user;
     return refused === undefined;

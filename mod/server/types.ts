@@ -106,6 +106,10 @@ export interface RequestFacts {
 export interface RequestMetrics {
   /** The function it returns is called once, when the request has ended. */
   began(facts: RequestFacts): (end: { status: number; seconds: number }) => void;
+  /** Who asked was looked up. @param user undefined when nobody was recognised */
+  authenticated?(found: { user: string | undefined; seconds: number; certificateEnds?: number }): void;
+  /** What the user may do was looked up. */
+  authorized?(result: "allowed" | "denied" | "error", seconds: number): void;
 }
 
 /** What the handlers know of the agent. */

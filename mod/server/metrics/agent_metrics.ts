@@ -1,9 +1,14 @@
 import type { Clock } from "../../base/clock.ts";
+import { configSeen } from "../../kube/pod.ts";
 import type { BoundPod, PodStatus } from "../../kube/types.ts";
 import type { PodSyncer } from "../../sync/pod_worker.ts";
 import type { RequestFacts, RequestMetrics } from "../types.ts";
 import { exponential, Histogram, Numbers } from "./registry.ts";
+import { AuthMetrics } from "./auth_metrics.ts";
+import { ClientMetrics, QueueMetrics } from "./client_metrics.ts";
+import type { MetricSource } from "./metric_set.ts";
 import type { RuntimeMeter } from "./runtime_meter.ts";
+import { WorkMetrics } from "./work_metrics.ts";
 
 /** A probe's run. */
 interface ProbeRun {
@@ -56,6 +61,33 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
   readonly #clock: Clock;
   /** The desired pod of a UID; set once there is an agent. */
   podByUid: (uid: string) => BoundPod | undefined = () => undefined;
+
+  /** What the managers do, who asks the node's API, and the agent as a client of the API server. */
+  readonly work = new WorkMetrics();
+  readonly auth = new AuthMetrics();
+  readonly client = new ClientMetrics();
+  readonly queues = new QueueMetrics();
+  /** What other parts count: told on /metrics with the rest. */
+  readonly more: MetricSource[] = [];
+  readonly volumeLooks = new Histogram({
+    name: "kubelet_volume_metric_collection_duration_seconds",
+    help: "How long it took to measure what volumes take, seconds",
+  });
+  readonly statusSeconds = new Histogram({
+    name: "kubelet_pod_status_sync_duration_seconds",
+    help: "How long it took to bring a pod's status to the API server, seconds",
+    buckets: [.01, .05, .1, .5, 1, 5, 10, 20, 30, 45, 60],
+  }).begin();
+  readonly podStartSli = new Histogram({
+    name: "kubelet_pod_start_sli_duration_seconds",
+    help: "From a pod's making until it runs, without pulls and init containers, seconds",
+    buckets: startBuckets,
+  });
+  readonly podStartTotal = new Histogram({
+    name: "kubelet_pod_start_total_duration_seconds",
+    help: "From a pod's making until it runs, seconds",
+    buckets: startBuckets,
+  });
 
   readonly requests = counter("kubelet_http_requests_total", "Requests that the node's API has taken");
   readonly inflight = new Numbers({
@@ -165,6 +197,20 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     };
   }
 
+  authenticated(found: Parameters<NonNullable<RequestMetrics["authenticated"]>>[0]): void {
+    this.auth.authenticated({ ...found, failed: false });
+  }
+
+  authorized(result: "allowed" | "denied" | "error", seconds: number): void {
+    this.auth.authorized(result, seconds);
+  }
+
+  /** What a directory takes was measured. @param path of the directory, which tells whose it is */
+  measured(path: string, seconds: number): void {
+    const [, plugin] = /\/volumes\/([^/]+)\/[^/]+$/.exec(path) ?? [];
+    if (plugin !== undefined) this.volumeLooks.observe({ metric_source: plugin.replace("~", "/") }, seconds);
+  }
+
   operation(operation: string, seconds: number, failed: boolean): void {
     const labels = { operation_type: operation };
     this.operations.add(labels);
@@ -249,6 +295,14 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     });
   }
 
+  /** A pod's worker starts. */
+  #begins(pod: BoundPod): void {
+    this.containersPerPod.observe({}, pod.spec.containers.length);
+    const seen = Date.parse(pod.metadata.annotations?.[configSeen] ?? "");
+    const waited = this.#clock.now() - seen;
+    if (waited >= 0) this.work.workerStartSeconds.observe({}, waited / 1000);
+  }
+
   /** A syncer whose passes are timed. */
   syncer(syncer: PodSyncer): PodSyncer {
     const known = new Set<string>();
@@ -263,7 +317,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     return {
       sync: (pod, context) => {
         const operation = known.has(pod.metadata.uid) ? "sync" : "create";
-        if (operation === "create") this.containersPerPod.observe({}, pod.spec.containers.length);
+        if (operation === "create") this.#begins(pod);
         known.add(pod.metadata.uid);
         return timed(operation, () => syncer.sync(pod, context));
       },

@@ -153,6 +153,8 @@ Deno.test("the process, and health", async () => {
   assert.deepEqual(of(page, "process_"), [
     "process_cpu_seconds_total 0.29", // fields 14 and 15
     "process_max_fds 1024",
+    "process_network_receive_bytes_total 0",
+    "process_network_transmit_bytes_total 0",
     "process_open_fds 1",
     `process_resident_memory_bytes ${24 * 4096}`,
     "process_start_time_seconds 1700000000.22",

@@ -1,9 +1,11 @@
-import type { Host } from "../../base/host.ts";
 import type { HealthCheck } from "../healthz.ts";
 import type { ServerBackend } from "../types.ts";
 import type { AgentMetrics } from "./agent_metrics.ts";
+import { emptyHistograms, zeros } from "./fixed_families.ts";
+import { MetricSet } from "./metric_set.ts";
+import { type ProcessOptions, startHelp, startOf, writeProcess } from "./process_page.ts";
 import { Histogram, Numbers } from "./registry.ts";
-import { MetricsPage, type MetricType } from "./text.ts";
+import { MetricsPage } from "./text.ts";
 
 /** What the pages about the agent itself are made of. */
 export interface KubeletPageOptions {
@@ -13,23 +15,17 @@ export interface KubeletPageOptions {
   readonly cgroupVersion: 1 | 2;
   /** Such as v1.36.3. */
   readonly version: string;
+  /** The machine's, as Go names it. */
+  readonly arch?: string;
+  /** Every feature gate. */
+  readonly gates?: () => readonly (readonly [name: string, on: boolean, stage: string])[];
+  /** Pods that nobody wants any more and that have not gone yet. */
+  readonly leaving?: () => readonly unknown[];
+  /** What the agent's process tells of itself. */
+  readonly process?: Omit<ProcessOptions, "host">;
+  /** Puts in what is taken from the node's statistics. */
+  readonly used?: (page: MetricsPage) => Promise<void>;
 }
-
-/** What this agent has none of, and so counts as 0: CPU and memory are pinned to nobody, nothing shuts down. */
-const zeros: readonly (readonly [string, MetricType, string])[] = [
-  ["kubelet_mirror_pods", "gauge", "Mirror pods"],
-  ["kubelet_managed_ephemeral_containers", "gauge", "Ephemeral containers"],
-  ["kubelet_cpu_manager_pinning_requests_total", "counter", "Containers that asked for CPUs of their own"],
-  ["kubelet_cpu_manager_pinning_errors_total", "counter", "Containers that got no CPUs of their own"],
-  ["kubelet_cpu_manager_exclusive_cpu_allocation_count", "gauge", "CPUs that belong to one container"],
-  ["kubelet_memory_manager_pinning_requests_total", "counter", "Containers that asked for memory of one node"],
-  ["kubelet_memory_manager_pinning_errors_total", "counter", "Containers that got no memory of one node"],
-  ["kubelet_topology_manager_admission_requests_total", "counter", "Pods whose topology was looked at"],
-  ["kubelet_topology_manager_admission_errors_total", "counter", "Pods whose topology did not fit"],
-  ["kubelet_graceful_shutdown_start_time_seconds", "gauge", "When the node's last shutdown began"],
-  ["kubelet_graceful_shutdown_end_time_seconds", "gauge", "When the node's last shutdown ended"],
-  ["kubelet_pod_in_progress_resizes", "gauge", "Pods that are being resized"],
-];
 
 function gauge(page: MetricsPage, name: string, help: string, value: number, labels = {}): void {
   page.family(name, "gauge", help);
@@ -38,28 +34,59 @@ function gauge(page: MetricsPage, name: string, help: string, value: number, lab
 
 /** The page /metrics, as far as this agent counts (metrics.md sections 2 to 4). */
 export async function kubeletPage(options: KubeletPageOptions): Promise<string> {
-  const { metrics, backend, cgroupVersion, version } = options;
   const page = new MetricsPage();
+  await writeKubelet(page, options);
+  return page.text();
+}
+
+/** Puts all of /metrics into a page. */
+export async function writeKubelet(page: MetricsPage, options: KubeletPageOptions): Promise<void> {
+  const { metrics, backend, cgroupVersion } = options;
   gauge(page, "kubelet_node_name", "The node's name", 1, { node: backend.nodeName });
   gauge(page, "kubelet_cgroup_version", "Version of the control groups", cgroupVersion);
   gauge(page, "kubelet_metrics_provider", "Where statistics of containers come from", 1, { provider: "cadvisor" });
-  const [, major = "", minor = ""] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  gauge(page, "kubernetes_build_info", "What was built; always 1", 1, { git_version: version, major, minor });
+  build(page, options);
   for (const [name, type, help] of zeros) {
     page.family(name, type, help);
     page.sample(name, {}, 0);
   }
-  pods(page, backend);
+  for (const [name, help] of emptyHistograms) new Histogram({ name, help }).begin().writeTo(page);
+  pods(page, options);
   for (const each of Object.values(metrics)) {
+    if (each instanceof MetricSet) each.writeTo(page);
     if (!(each instanceof Numbers || each instanceof Histogram)) continue;
     if (each !== metrics.probes && each !== metrics.probeSeconds && each !== metrics.healthChecks) each.writeTo(page);
   }
+  for (const source of metrics.more) source.writeTo(page);
+  await options.used?.(page);
   health(page, options);
-  await processOf(page, backend.host);
-  return page.text();
+  await writeProcess(page, { host: backend.host, ...options.process });
+  const stability = { deprecated_version: "", stability_level: "ALPHA" };
+  page.family("registered_metrics_total", "counter", "Metrics that are known");
+  page.sample("registered_metrics_total", stability, page.declared().size);
 }
 
-function pods(page: MetricsPage, backend: KubeletPageOptions["backend"]): void {
+/** What was built, and what is switched on in it. */
+function build(page: MetricsPage, { version, gates, arch = "amd64" }: KubeletPageOptions): void {
+  const [, major = "", minor = ""] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  gauge(page, "kubernetes_build_info", "[BETA] What was built; always 1", 1, {
+    build_date: "",
+    compiler: "",
+    git_commit: "",
+    git_tree_state: "",
+    git_version: version,
+    go_version: "",
+    major,
+    minor,
+    platform: `linux/${arch}`,
+  });
+  for (const [name, on, stage] of gates?.() ?? []) {
+    const help = "[BETA] 1 when the feature gate is on, else 0";
+    gauge(page, "kubernetes_feature_enabled", help, on ? 1 : 0, { name, stage: stage === "GA" ? "" : stage });
+  }
+}
+
+function pods(page: MetricsPage, { backend, leaving }: KubeletPageOptions): void {
   let sandboxes = 0;
   const states: Record<string, number> = { created: 0, exited: 0, running: 0, unknown: 0 };
   for (const { sandboxes: boxes, containers } of backend.allObserved()) {
@@ -82,6 +109,11 @@ function pods(page: MetricsPage, backend: KubeletPageOptions["backend"]): void {
     gauge(page, name, help, 0, { static: "" });
     gauge(page, name, help, count, { static: "true" });
   }
+  const working = (lifecycle: string, config: string, count: number) =>
+    gauge(page, "kubelet_working_pods", "Pods that are looked after", count, { config, lifecycle, static: "true" });
+  working("sync", "desired", active.length);
+  working("terminated", "desired", wanted.length - active.length);
+  working("terminating", "orphan", leaving?.().length ?? 0);
 }
 
 /** Asks each check once; a page of health is a look at health. */
@@ -103,51 +135,12 @@ export function slisPage(options: KubeletPageOptions): string {
 }
 
 /** The page /metrics/probes (metrics.md section 7). */
-export async function probesPage({ metrics, backend: { host } }: KubeletPageOptions): Promise<string> {
+export function probesPage({ metrics, backend: { host } }: KubeletPageOptions): string {
   const page = new MetricsPage();
   metrics.forgetProbes();
   metrics.probes.writeTo(page);
   metrics.probeSeconds.writeTo(page);
-  const started = await startOf(host);
+  const started = startOf(host);
   if (started !== undefined) gauge(page, "process_start_time_seconds", startHelp, started);
   return page.text();
-}
-
-const startHelp = "When the agent started, seconds since the epoch";
-/** What Linux shows to programs, on every machine that this agent runs on. */
-const ticks = 100, pageBytes = 4096;
-
-/** Fields of /proc/self/stat from the third on: the name before them may hold anything. */
-async function statOf(host: Host): Promise<readonly number[]> {
-  const text = await host.readText(`${host.procRoot}/self/stat`);
-  return text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
-}
-
-async function startOf(host: Host, stat?: readonly number[]): Promise<number | undefined> {
-  const [, boot] = /^btime (\d+)$/m.exec(await host.readText(`${host.procRoot}/stat`)) ?? [];
-  const ticksAfter = (stat ?? await statOf(host))[19];
-  return boot === undefined || ticksAfter === undefined ? undefined : Number(boot) + ticksAfter / ticks;
-}
-
-async function processOf(page: MetricsPage, host: Host): Promise<void> {
-  const self = `${host.procRoot}/self`;
-  const [stat, files, limits] = await Promise.all([
-    statOf(host),
-    host.readDir(`${self}/fd`),
-    host.readText(`${self}/limits`),
-  ]);
-  const limit = (name: string) => {
-    const [, text] = new RegExp(`^${name}\\s+(\\S+)`, "m").exec(limits) ?? [];
-    return text === "unlimited" ? Infinity : Number(text);
-  };
-  const [user = 0, system = 0] = stat.slice(11, 13);
-  page.family("process_cpu_seconds_total", "counter", "CPU time of the agent, seconds");
-  page.sample("process_cpu_seconds_total", {}, (user + system) / ticks);
-  gauge(page, "process_virtual_memory_bytes", "Address space of the agent, bytes", stat[20] ?? 0);
-  gauge(page, "process_resident_memory_bytes", "Resident memory of the agent, bytes", (stat[21] ?? 0) * pageBytes);
-  gauge(page, "process_open_fds", "Files that the agent has open", files.length);
-  gauge(page, "process_max_fds", "Files that the agent may have open", limit("Max open files"));
-  gauge(page, "process_virtual_memory_max_bytes", "Address space that it may have, bytes", limit("Max address space"));
-  const started = await startOf(host, stat);
-  if (started !== undefined) gauge(page, "process_start_time_seconds", startHelp, started);
 }

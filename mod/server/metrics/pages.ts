@@ -7,6 +7,7 @@ import { cadvisorPage, type MachineFacts } from "./cadvisor.ts";
 import { kubeletPage, type KubeletPageOptions, probesPage, slisPage } from "./kubelet_page.ts";
 import type { pagePaths } from "./paths.ts";
 import { resourcePage } from "./resource.ts";
+import { writeUsed } from "./used_page.ts";
 import { summaryOf } from "./summary.ts";
 
 /** The pages of statistics and metrics, by path. */
@@ -36,7 +37,7 @@ export function nodePages(options: {
       const snapshot = await stats.collect("summary");
       return { body: `${JSON.stringify(summaryOf(snapshot, small), undefined, 1)}\n`, contentType: "application/json" };
     },
-    "/metrics": () => kubeletPage(own),
+    "/metrics": () => kubeletPage({ ...own, used: async (page) => writeUsed(page, await collect("summary")) }),
     "/metrics/probes": () => probesPage(own),
     "/metrics/slis": ({ method }) => {
       if (method !== "DELETE") return slisPage(own);

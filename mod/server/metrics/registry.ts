@@ -62,6 +62,13 @@ export class Numbers {
     this.#series.removeIf(gone);
   }
 
+  /** The sum over all series. */
+  total(): number {
+    let sum = 0;
+    for (const { value } of this.#series.all()) sum += value;
+    return sum;
+  }
+
   writeTo(page: MetricsPage): void {
     const { name, help, type } = this.facts;
     page.family(name, type, help);

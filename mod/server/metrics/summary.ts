@@ -9,6 +9,7 @@ import type {
   Psi,
   RatedSample,
   StatsSnapshot,
+  VolumeSample,
 } from "../../../managers/stats/types.ts";
 
 type Json = { readonly [key: string]: unknown };
@@ -57,10 +58,20 @@ function podStats(pod: PodSample, small: boolean): Json {
     ...(sample ? groupStats(sample, small, sample.memory?.limit) : {}),
     ...(small ? {} : {
       network: pod.network && networkStats(pod.network),
-      volume: pod.volumes?.map((volume) => ({ ...fsStats(volume), name: volume.name })),
+      volume: pod.volumes?.map(volumeStats),
       "ephemeral-storage": pod.ephemeralStorage && fsStats(pod.ephemeralStorage),
       process_stats: sample?.pids === undefined ? undefined : { process_count: sample.pids },
     }),
+  };
+}
+
+function volumeStats(volume: VolumeSample): Json {
+  const { name, claim, abnormal } = volume;
+  return {
+    ...fsStats(volume),
+    name,
+    pvcRef: claim && { name: claim.name, namespace: claim.namespace },
+    volumeHealthStats: abnormal === undefined ? undefined : { abnormal },
   };
 }
 

@@ -237,6 +237,22 @@ function unknown(records: readonly JournalRecord[], now: number): Finding {
   };
 }
 
+/** The volumes whose last set-up failed; undefined when there are none. */
+function failedMounts(records: readonly JournalRecord[], waits: string): Finding | undefined {
+  const last = new Map<string, JournalRecord>();
+  for (const record of records) if (record.action === "MountVolume") last.set(record.target ?? "", record);
+  const failed = [...last].filter(([, { error }]) => error !== undefined);
+  if (failed.length === 0) return undefined;
+  const each = failed.map(([volume, { error }]) => `${volume}: ${line(error ?? "", 300)}`);
+  return {
+    cause: `the pod waits${waits} for ${failed.length === 1 ? "a volume that" : "volumes that"} cannot be set up: ${
+      each.join("; ")
+    }`,
+    remedy: "Correct what the message names, in the manifest or on the node; the agent tries again by itself.",
+    rank: 0,
+  };
+}
+
 /** No container was ever there: the sandbox, its network or the volumes hold the pod up. */
 function starting(
   pod: ExplainedPod,
@@ -269,6 +285,8 @@ function starting(
       rank: 0,
     }];
   }
+  const mount = failedMounts(records, waits);
+  if (mount) return [mount];
   const volumes = (pod.spec?.volumes ?? []).map((v) => v.name);
   return [{
     cause: `the pod is waiting${waits} for its start: nothing has been asked of the runtime yet${

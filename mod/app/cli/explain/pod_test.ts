@@ -308,6 +308,17 @@ const cases: Case[] = [
     says: [/nothing has been asked of the runtime yet; its volumes \(data\)/, /FailedMount/],
   },
   {
+    name: "a volume that cannot be set up; one that could be after all is not told",
+    status: waits("ContainerCreating"),
+    spec: { volumes: [{ name: "data" }, { name: "late" }] },
+    records: [
+      record(9, "MountVolume", { target: "late", error: "not yet" }),
+      record(7, "MountVolume", { target: "data", error: "hostPath type check failed: /srv is not a directory" }),
+      record(5, "MountVolume", { target: "late" }),
+    ],
+    says: [/a volume that cannot be set up: data: hostPath type check failed: \/srv is not a directory/, /tries again/],
+  },
+  {
     name: "starting",
     status: waits("ContainerCreating"),
     records: [record(2, "RunPodSandbox", { tookMs: 500 })],

@@ -1,0 +1,24 @@
+import type { CgroupManager } from "../../managers/cgroups/types.ts";
+import type { ProbeSample } from "../../managers/probes/manager.ts";
+import type { VolumeOperation } from "../../managers/volumes/types.ts";
+import type { PodSyncer } from "../sync/pod_worker.ts";
+
+/** Told of what the agent does, for its metrics. */
+export interface AgentMeter {
+  probe(sample: ProbeSample): void;
+  relist(beganAt: number): void;
+  evicted(signal: string): void;
+  evictionStatsAge(signal: string, seconds: number): void;
+  /** What a directory takes was measured. */
+  measured(path: string, seconds: number): void;
+  /** Gives a syncer that does the same, and is measured. */
+  syncer(syncer: PodSyncer): PodSyncer;
+  /** What the managers do. */
+  readonly work: {
+    rejected(reason: string): void;
+    imageRemoved(why: "age" | "space"): void;
+    volume(done: VolumeOperation): void;
+    /** Gives control groups that do the same, and are measured. */
+    groups<T extends CgroupManager>(manager: T, now: () => number): T;
+  };
+}

@@ -1,0 +1,123 @@
+import { counter, gauge, MetricSet } from "./metric_set.ts";
+import { exponential, Histogram } from "./registry.ts";
+
+/** A request of the agent's own to the API server that has ended. */
+export interface ClientRequest {
+  readonly verb: string;
+  /** Host and port of the server. */
+  readonly host: string;
+  /** The status, or `<error>` when there was no answer. */
+  readonly code: number | "<error>";
+  readonly method: string;
+  readonly seconds: number;
+  readonly sentBytes?: number;
+  readonly receivedBytes?: number;
+}
+
+const seconds = [.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60];
+const bytes = [64, 256, 512, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
+const certificateAges = [
+  600,
+  1800,
+  3600,
+  14_400,
+  86_400,
+  604_800,
+  2_592_000,
+  7_776_000,
+  15_552_000,
+  31_104_000,
+  124_416_000,
+];
+
+/** The agent as a client of the API server (metrics.md section 4). Its vectors are empty until there is such a client. */
+export class ClientMetrics extends MetricSet {
+  readonly requests = counter("rest_client_requests_total", "Requests to the API server", { vec: true });
+  readonly retries = counter("rest_client_request_retries_total", "Requests that were tried again", { vec: true });
+  readonly requestSeconds = new Histogram({
+    name: "rest_client_request_duration_seconds",
+    help: "How long answers of the API server took, seconds",
+    buckets: seconds,
+  });
+  readonly requestBytes = new Histogram({
+    name: "rest_client_request_size_bytes",
+    help: "Bytes of requests",
+    buckets: bytes,
+  });
+  readonly responseBytes = new Histogram({
+    name: "rest_client_response_size_bytes",
+    help: "Bytes of answers",
+    buckets: bytes,
+  });
+  readonly limiterSeconds = new Histogram({
+    name: "rest_client_rate_limiter_duration_seconds",
+    help: "How long requests waited for the client's own rate limit, seconds",
+    buckets: seconds,
+  });
+  readonly transports = gauge("rest_client_transport_cache_entries", "Transports that are kept");
+  readonly certificateSweeps = counter(
+    "rest_client_transport_cert_rotation_gc_calls_total",
+    "Looks for certificates that are out of use",
+  );
+  readonly pluginCertificateAge = new Histogram({
+    name: "rest_client_exec_plugin_certificate_rotation_age",
+    help: "Age of certificates of credential plugins when they were replaced, seconds",
+    buckets: certificateAges,
+  }).begin();
+  readonly pluginExpiry = gauge(
+    "rest_client_exec_plugin_ttl_seconds",
+    "Time until a certificate of a credential plugin ends, seconds; +Inf without any",
+  );
+
+  constructor() {
+    super();
+    this.pluginExpiry.set({}, Infinity);
+  }
+
+  request({ verb, host, code, method, seconds, sentBytes, receivedBytes }: ClientRequest): void {
+    this.requests.add({ code: String(code), host, method });
+    this.requestSeconds.observe({ host, verb }, seconds);
+    if (sentBytes !== undefined) this.requestBytes.observe({ host, verb }, sentBytes);
+    if (receivedBytes !== undefined) this.responseBytes.observe({ host, verb }, receivedBytes);
+  }
+
+  retried(request: Pick<ClientRequest, "verb" | "host" | "code">): void {
+    this.retries.add({ code: String(request.code), host: request.host, verb: request.verb });
+  }
+
+  /** A request that was held up by the client's own limit. */
+  limited(request: Pick<ClientRequest, "verb" | "host">, waitedSeconds: number): void {
+    this.limiterSeconds.observe({ host: request.host, verb: request.verb }, waitedSeconds);
+  }
+}
+
+const queueBuckets = exponential(1e-8, 10, 10);
+
+/** Queues of work, by name (metrics.md section 4); empty until something queues. */
+export class QueueMetrics extends MetricSet {
+  readonly depth = gauge("workqueue_depth", "What waits in the queue", { vec: true });
+  readonly adds = counter("workqueue_adds_total", "What was put into the queue", { vec: true });
+  readonly retries = counter("workqueue_retries_total", "What was put into the queue again", { vec: true });
+  readonly queuedSeconds = new Histogram({
+    name: "workqueue_queue_duration_seconds",
+    help: "How long it waited in the queue, seconds",
+    buckets: queueBuckets,
+  });
+  readonly workSeconds = new Histogram({
+    name: "workqueue_work_duration_seconds",
+    help: "How long work on it took, seconds",
+    buckets: queueBuckets,
+  });
+  readonly unfinished = gauge("workqueue_unfinished_work_seconds", "Work that goes on, seconds in all", { vec: true });
+  readonly longest = gauge(
+    "workqueue_longest_running_processor_seconds",
+    "The work that goes on longest, seconds",
+    { vec: true },
+  );
+
+  /** Makes the queue's series. */
+  begin(name: string): void {
+    for (const each of [this.depth, this.adds, this.retries, this.unfinished, this.longest]) each.add({ name }, 0);
+    for (const each of [this.queuedSeconds, this.workSeconds]) each.begin({ name });
+  }
+}
