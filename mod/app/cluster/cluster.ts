@@ -1,4 +1,5 @@
 import { KubeletError } from "../../base/errors.ts";
+import { certificatesPart } from "./certificates.ts";
 import { clusterPods } from "./pods.ts";
 import type { Cluster, ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
 
@@ -6,7 +7,7 @@ import type { Cluster, ClusterContext, ClusterPart, ClusterParts } from "./types
 export type PartFactory = (context: ClusterContext) => ClusterPart;
 
 /** The parts of a cluster's member, each from a file of its own beside this one; they start in this order. */
-const standardParts: readonly PartFactory[] = [clusterPods];
+const standardParts: readonly PartFactory[] = [certificatesPart, clusterPods];
 
 /** Puts the parts together. Throws with code Internal when two parts give what there can be only one of. */
 export function composeCluster(context: ClusterContext, factories: readonly PartFactory[] = standardParts): Cluster {
