@@ -28,6 +28,8 @@ export interface ImageGCOptions {
   readonly imageVolumes: boolean;
   /** Told of each image that was removed, as the metric image_garbage_collected_total counts them. */
   readonly onRemoved?: (why: "age" | "space") => void;
+  /** Told, after each look, which images there are by their ids, and when it was begun to ask. */
+  readonly onImages?: (ids: ReadonlySet<string>, askedAt: number) => Promise<void>;
 }
 
 /** How often images are looked at, in milliseconds (runtime-contract.md section 21). */
@@ -67,6 +69,7 @@ export class ImageGC {
       try {
         if (this.enabled) await this.collect(signal);
         else await this.#observe(signal);
+        await this.#tellImages(signal);
         failed = false;
       } catch (thrown) {
         if (signal.aborted) throw thrown;
@@ -78,6 +81,13 @@ export class ImageGC {
       }
       await clock.sleep(periodMs, signal);
     }
+  }
+
+  async #tellImages(signal: AbortSignal): Promise<void> {
+    const { images, clock, onImages } = this.#o;
+    if (!onImages) return;
+    const askedAt = clock.now();
+    await onImages(new Set((await images.listImages({ signal })).map(({ id }) => id)), askedAt);
   }
 
   /** What a collection would do now, image by image, each with its reason. Changes nothing. */

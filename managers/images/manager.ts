@@ -1,4 +1,4 @@
-import type { AuthConfigInit, ImageService, ImageSpecInit } from "../../cri/api.ts";
+import type { ImageService, ImageSpecInit } from "../../cri/api.ts";
 import type { Image } from "../../cri/gen/runtime_pb.ts";
 import { Backoff } from "../../mod/base/backoff.ts";
 import type { Clock } from "../../mod/base/clock.ts";
@@ -8,8 +8,9 @@ import type { Logger } from "../../mod/base/log.ts";
 import { Scope } from "../../mod/base/scope.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { containerPath, podContainers, podRef } from "../../mod/kube/pod.ts";
-import type { BoundPod } from "../../mod/kube/types.ts";
 import { imageBackOffKey } from "../../mod/pod/hash.ts";
+import type { PullRecords } from "./credentials/pull_records.ts";
+import type { Keyring, PullCredential } from "./credentials/types.ts";
 import { callText, pullError } from "./pull_error.ts";
 import { Puller } from "./puller.ts";
 import { type ImageReference, parseReference } from "./reference.ts";
@@ -19,12 +20,6 @@ import { ImageError, type ImageManager } from "./types.ts";
 /** Back-off of image pulls, milliseconds (runtime-contract.md section 9). */
 const firstBackOffMs = 10_000;
 const longestBackOffMs = 300_000;
-
-/** Where pull credentials come from: pull secrets, credential plugins, the node's own configuration. */
-export interface Keyring {
-  /** Credentials for an image, most fitting first; they are tried in turn, none means an anonymous pull. */
-  lookup(request: { image: string; pod: BoundPod; signal: AbortSignal }): Promise<readonly AuthConfigInit[]>;
-}
 
 /** Knows no credentials: every pull is anonymous. */
 export const emptyKeyring: Keyring = { lookup: () => Promise.resolve([]) };
@@ -42,6 +37,8 @@ export interface ImageManagerOptions {
   readonly qps: number;
   readonly burst: number;
   readonly keyring?: Keyring;
+  /** Who has pulled which image; without them any pod may use any image that is here. */
+  readonly records?: PullRecords | undefined;
 }
 
 type Request = Parameters<ImageManager["ensure"]>[0];
@@ -70,7 +67,7 @@ function ensured(imageRef: string, image: Image | undefined): Ensured {
  * the pulls under way.
  */
 export function createImageManager(options: ImageManagerOptions): ImageManager & AsyncDisposable {
-  const { images, clock, log, events, keyring = emptyKeyring } = options;
+  const { images, clock, log, events, records, keyring = emptyKeyring } = options;
   const backoff = new Backoff({ clock, initial: firstBackOffMs, max: longestBackOffMs });
   /** Why the last pull of a back-off key failed, `<reason>: <message>`. */
   const lastFailure = new Map<string, string>();
@@ -90,6 +87,17 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
   function emit(request: Request, type: "Normal" | "Warning", reason: string, message: string): void {
     const fieldPath = placeOf(request);
     events.pod({ pod: request.pod, type, reason, message, ...(fieldPath === undefined ? {} : { fieldPath }) });
+  }
+
+  /** True when the pod may use an image that is here only after a pull with its own credentials. */
+  async function mustProve(request: Request, reference: ImageReference, ref: string): Promise<boolean> {
+    if (!records) return false;
+    const { signal, container: { image: name = "" } } = request;
+    return await records.mustPull({
+      image: { name, bareName: reference.bareName, ref },
+      credentials: () => credentials(request, reference.repository),
+      signal,
+    });
   }
 
   function read(request: Request): ImageReference {
@@ -122,9 +130,10 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
     for (const key of lastFailure.keys()) if (backoff.delay(key) === 0) lastFailure.delete(key);
   }
 
-  async function credentials(request: Request, image: string): Promise<readonly AuthConfigInit[]> {
+  async function credentials(request: Request, repository: string): Promise<readonly PullCredential[]> {
+    const { image = "" } = request.container;
     try {
-      return await keyring.lookup({ image, pod: request.pod, signal: request.signal });
+      return await keyring.lookup({ image, repository, pod: request.pod, signal: request.signal });
     } catch (thrown) {
       if (isAborted(thrown)) throw thrown;
       throw new ImageError("ErrImagePull", `cannot get pull credentials for ${image}: ${messageOf(thrown)}`, {
@@ -133,12 +142,31 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
     }
   }
 
-  async function pull(request: Request, spec: ImageSpecInit): Promise<Ensured> {
+  /** Pulls, and keeps a record of it: that it is begun, then with whose credentials it was done. */
+  async function pull(request: Request, spec: ImageSpecInit, reference: ImageReference): Promise<Ensured> {
+    const name = request.container.image ?? "";
+    const auths = await credentials(request, reference.repository);
+    await records?.intend(name, request.signal);
+    let done: { imageRef: string; used: PullCredential | undefined } | undefined;
+    try {
+      const { answer, used } = await pullWith(request, spec, auths);
+      done = { imageRef: answer.imageRef, used };
+      return answer;
+    } finally {
+      if (!done) await records?.failed(name);
+      else await records?.pulled({ name, bareName: reference.bareName, ref: done.imageRef }, done.used);
+    }
+  }
+
+  async function pullWith(
+    request: Request,
+    spec: ImageSpecInit,
+    auths: readonly PullCredential[],
+  ): Promise<{ answer: Ensured; used: PullCredential | undefined }> {
     const { pod, signal, sandboxConfig } = request;
     const image = request.container.image ?? "";
     const shown = JSON.stringify(image);
     const key = imageBackOffKey(pod.metadata.uid, image);
-    const auths = await credentials(request, image);
     if (backoff.remaining(key) > 0) {
       const held = `Back-off pulling image ${shown}`;
       emit(request, "Normal", "BackOff", held);
@@ -155,7 +183,10 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
       message: `Image ${shown} is needed (pull policy ${request.container.imagePullPolicy ?? "by tag"})`,
     };
     try {
-      const { imageRef, image: found, tookMs } = await puller.pull({ spec, auths, sandboxConfig, because }, signal);
+      const { imageRef, image: found, tookMs, used } = await puller.pull(
+        { spec, auths, sandboxConfig, because },
+        signal,
+      );
       const [took, inAll] = [tookMs, clock.now() - began].map((ms) => formatDuration(Math.floor(ms)));
       const size = found?.size ?? 0n;
       emit(
@@ -165,7 +196,7 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
         `Successfully pulled image ${shown} in ${took} (${inAll} including waiting). Image size: ${size} bytes.`,
       );
       prune();
-      return ensured(imageRef, found);
+      return { answer: ensured(imageRef, found), used };
     } catch (thrown) {
       // A pod that goes away, or an agent that ends, is no failure of the image.
       if (signal.aborted || scope.signal.aborted) throw thrown;
@@ -187,14 +218,15 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
         runtimeHandler: request.runtimeHandler,
       };
       const policy = policyOf(request.container, reference);
-      if (policy === "Always") return await pull(request, spec);
+      if (policy === "Always") return await pull(request, spec, reference);
       const present = await inspect(request, spec);
-      if (present) {
+      if (present && !await mustProve(request, reference, present.id)) {
         const message = `Container image ${shown} already present on machine and can be accessed by the pod`;
         emit(request, "Normal", "Pulled", message);
         return ensured(present.id, present);
       }
-      if (policy !== "Never") return await pull(request, spec);
+      if (policy !== "Never") return await pull(request, spec, reference);
+      // An image that the pod may not use is not told apart from one that is not here.
       const message = `Container image ${shown} is not present with pull policy of Never`;
       emit(request, "Warning", "ErrImageNeverPull", message);
       throw new ImageError("ErrImageNeverPull", message);

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import assert from "@assert";
-import { type AuthConfigInit, grpcCode, type ImageService, RuntimeError } from "../../cri/api.ts";
+import { grpcCode, type ImageService, RuntimeError } from "../../cri/api.ts";
 import { FakeRuntime } from "../../cri/fake/runtime.ts";
 import { ImageSchema } from "../../cri/gen/runtime_pb.ts";
 import { FakeClock } from "../../mod/base/fake_clock.ts";
@@ -8,6 +8,7 @@ import { RecordingLogger } from "../../mod/base/log.ts";
 import { seeded } from "../../mod/base/random.ts";
 import { RecordingEvents } from "../../mod/kube/events.ts";
 import type { BoundPod, Container } from "../../mod/kube/types.ts";
+import type { PullCredential } from "./credentials/types.ts";
 import { createImageManager, type ImageManagerOptions } from "./manager.ts";
 import { ImageError } from "./types.ts";
 
@@ -62,6 +63,8 @@ const reasonOf = async (work: Promise<unknown>): Promise<[string, string]> => {
   }
   throw new Error("it did not fail");
 };
+
+const user = (username: string): PullCredential => ({ username, password: "", hash: username });
 
 /** An image service whose pulls the test ends one by one. */
 function manual() {
@@ -256,8 +259,8 @@ Deno.test("a serial pull that hangs gives up its turn after a while, but goes on
 Deno.test("equal pulls are merged; credentials and handlers keep them apart", async () => {
   const { pulls, images } = manual();
   const keyring = {
-    lookup: ({ pod }: { pod: BoundPod }): Promise<AuthConfigInit[]> =>
-      Promise.resolve(pod.metadata.uid === "secret" ? [{ username: "me" }] : []),
+    lookup: ({ pod }: { pod: BoundPod }): Promise<PullCredential[]> =>
+      Promise.resolve(pod.metadata.uid === "secret" ? [user("me")] : []),
   };
   const { clock, manager, ensure, said } = rig({ images, keyring });
   await using _ = manager;
@@ -311,7 +314,7 @@ Deno.test("registry rate: a burst at once, then so many a second", async () => {
 
 Deno.test("credentials are tried in turn; all errors are told", async () => {
   const { pulls, images } = manual();
-  const auths = [{ username: "a" }, { username: "b" }];
+  const auths = [user("a"), user("b")];
   const { clock, manager, ensure } = rig({ images, keyring: { lookup: () => Promise.resolve(auths) } });
   await using _ = manager;
   const good = ensure("x:1", { policy: "Always" });

@@ -1,4 +1,4 @@
-import type { AuthConfigInit, ImageService, ImageSpecInit, SandboxConfigInit } from "../../cri/api.ts";
+import type { ImageService, ImageSpecInit, SandboxConfigInit } from "../../cri/api.ts";
 import type { Image } from "../../cri/gen/runtime_pb.ts";
 import type { Clock } from "../../mod/base/clock.ts";
 import { abortedBy, asError, isAborted, messageOf } from "../../mod/base/errors.ts";
@@ -6,6 +6,7 @@ import type { Because } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { Scope } from "../../mod/base/scope.ts";
 import { Semaphore } from "../../mod/base/semaphore.ts";
+import type { PullCredential } from "./credentials/types.ts";
 import type { TokenBucket } from "./token_bucket.ts";
 
 /**
@@ -19,7 +20,7 @@ const progressMs = 60_000;
 export interface PullRequest {
   readonly spec: ImageSpecInit;
   /** Credentials, tried in turn; none means anonymous. */
-  readonly auths: readonly AuthConfigInit[];
+  readonly auths: readonly PullCredential[];
   readonly sandboxConfig: SandboxConfigInit;
   readonly because: Because;
 }
@@ -28,6 +29,8 @@ export interface PullResult {
   readonly imageRef: string;
   /** What the runtime then says of the image; undefined when it would not say. */
   readonly image: Image | undefined;
+  /** The credential that it was done with; undefined for none. */
+  readonly used: PullCredential | undefined;
   /** Milliseconds of the pull itself, without waiting for a turn. */
   readonly tookMs: number;
 }
@@ -79,7 +82,8 @@ export class Puller {
   /** Pulls, or joins the same pull. Rejects with the runtime's error, or Aborted when this caller's signal aborts. */
   async pull(request: PullRequest, signal: AbortSignal): Promise<PullResult> {
     if (signal.aborted) throw abortedBy(signal);
-    const key = JSON.stringify([request.spec.image, request.spec.runtimeHandler, request.auths]);
+    const proofs = request.auths.map(({ hash, source }) => [hash, source]);
+    const key = JSON.stringify([request.spec.image, request.spec.runtimeHandler, proofs]);
     const pull = this.#pulls.get(key) ?? this.#begin(key, request);
     pull.waiters++;
     const left = Promise.withResolvers<Outcome>();
@@ -127,17 +131,22 @@ export class Puller {
     if (signal.aborted) throw abortedBy(signal);
     const began = this.#clock.now();
     using _progress = this.#progress(pull, request, began);
-    const imageRef = await this.#tryAuths(request, signal);
+    const { imageRef, used } = await this.#tryAuths(request, signal);
     const image = await this.#look(request.spec, signal);
-    return { imageRef, image, tookMs: this.#clock.now() - began };
+    return { imageRef, image, used, tookMs: this.#clock.now() - began };
   }
 
-  async #tryAuths(request: PullRequest, signal: AbortSignal): Promise<string> {
+  async #tryAuths(
+    request: PullRequest,
+    signal: AbortSignal,
+  ): Promise<{ imageRef: string; used: PullCredential | undefined }> {
     const { spec: image, sandboxConfig, because } = request;
     const errors: Error[] = [];
-    for (const auth of request.auths.length > 0 ? request.auths : [undefined]) {
+    for (const used of request.auths.length > 0 ? request.auths : [undefined]) {
+      const auth = used && { username: used.username, password: used.password };
       try {
-        return await this.#images.pullImage({ image, sandboxConfig, ...(auth ? { auth } : {}) }, { because, signal });
+        const what = { image, sandboxConfig, ...(auth ? { auth } : {}) };
+        return { imageRef: await this.#images.pullImage(what, { because, signal }), used };
       } catch (thrown) {
         if (isAborted(thrown) || signal.aborted) throw thrown;
         errors.push(asError(thrown));

@@ -2,9 +2,16 @@
 export interface ImageReference {
   /** The name as written, with `:latest` appended when it had neither tag nor digest. */
   readonly image: string;
+  /** The full name without tag and digest, registry included. */
+  readonly repository: string;
+  /** The name as written without tag and digest. */
+  readonly bareName: string;
   readonly tag: string | undefined;
   readonly digest: string | undefined;
 }
+
+/** Where images come from whose name has no registry. */
+const defaultRegistry = "docker.io";
 
 const component = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])";
 const host = `(?:${component}(?:\\.${component})*|\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?`;
@@ -48,13 +55,20 @@ export function parseReference(text: string): ImageReference {
   const match = hasHost && !domain.test(first) ? null : rest.exec(remainder);
   if (!match) throw new Error("invalid reference format");
   const [, name = "", tag, digest] = match;
+  const registry = !hasHost || first === "index.docker.io" ? defaultRegistry : first;
   // A bare name stands for one of the default registry's own repositories, whose path has a prefix.
-  const full = hasHost || name.includes("/") ? name : `library/${name}`;
+  const full = registry !== defaultRegistry || name.includes("/") ? name : `library/${name}`;
   if (full.length > longestPath) {
     throw new Error(`repository name must not be more than ${longestPath} characters`);
   }
   const fault = digest === undefined ? undefined : digestFault(digest);
   if (fault) throw new Error(fault);
   const bare = tag === undefined && digest === undefined;
-  return { image: bare ? `${text}:latest` : text, tag: bare ? "latest" : tag, digest };
+  return {
+    image: bare ? `${text}:latest` : text,
+    repository: `${registry}/${full}`,
+    bareName: hasHost ? `${first}/${name}` : name,
+    tag: bare ? "latest" : tag,
+    digest,
+  };
 }

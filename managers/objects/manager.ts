@@ -36,6 +36,7 @@ export function createPodObjects(options: PodObjectsOptions): PodObjects {
   const secrets = storeOf(options, resources.secrets, "secret");
   const configMaps = storeOf(options, resources.configMaps, "configmap");
   const pods = new Map<string, Registered>();
+  if (options.strategy !== "Watch") lookRegularly(options, pods);
   return {
     register(pod: BoundPod): void {
       const { uid, namespace } = pod.metadata;
@@ -55,6 +56,18 @@ export function createPodObjects(options: PodObjectsOptions): PodObjects {
     secret: (namespace, name, signal): Promise<Secret> => secrets.get(namespace, name, signal),
     configMap: (namespace, name, signal): Promise<ConfigMap> => configMaps.get(namespace, name, signal),
   };
+}
+
+/** Nobody tells of changes: volumes are brought up to date once a period. */
+function lookRegularly({ scope, clock, resyncMs, onChange }: PodObjectsOptions, pods: Map<string, Registered>): void {
+  scope.spawn("regular look at Secrets and ConfigMaps", async (signal) => {
+    while (!signal.aborted) {
+      await clock.sleep(resyncMs, signal);
+      for (const [uid, { secrets, configMaps }] of pods) {
+        if ([...secrets.values(), ...configMaps.values()].some((live) => live)) onChange(uid, true);
+      }
+    }
+  });
 }
 
 function storeOf<T extends KeptObject>(o: PodObjectsOptions, resource: ResourceType<T>, word: string): ObjectStore<T> {

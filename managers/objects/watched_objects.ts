@@ -20,8 +20,10 @@ export type WatchOne<T extends KubeObject> = (options: {
   readonly namespace: string;
   readonly name: string;
   readonly onChange: (change: Change<T>) => void;
+  /** Told after each list. */
+  readonly onList: () => void;
   /** Told of each list or watch that failed. */
-  readonly onError: (error: Error) => void;
+  readonly onFailure: (error: Error) => void;
 }) => Informer<T>;
 
 export interface WatchedObjectsOptions<T extends KeptObject> {
@@ -38,6 +40,10 @@ export interface WatchedObjectsOptions<T extends KeptObject> {
   readonly onChange: (podUid: string, live: boolean) => void;
 }
 
+/** Told to readers: there is no such object; nobody could say. Versions are numbers. */
+const none = "none";
+const unknown = "unknown";
+
 interface Watch<T extends KubeObject> {
   readonly informer: Informer<T>;
   readonly controller: AbortController;
@@ -51,7 +57,7 @@ interface Entry<T extends KubeObject> {
   /** Pod UID → whether its volumes show the object. */
   readonly users: Map<string, boolean>;
   watch: Watch<T> | undefined;
-  /** What readers were told last: a version, "" for none or a failure, undefined when nobody has read yet. */
+  /** What readers were told last: a version, `none`, `unknown`, or undefined when nobody has read yet. */
   told: string | undefined;
   /** The last object that was read, for when the API server is away. */
   last: T | undefined;
@@ -121,7 +127,7 @@ export class WatchedObjects<T extends KeptObject> implements ObjectStore<T> {
     if (!informer.synced && !await this.#synced(informer, signal)) return this.#unsynced(entry);
     const object = informer.get({ namespace, name });
     entry.last = object;
-    entry.told = object?.metadata?.resourceVersion ?? "";
+    entry.told = object ? versionOf(object) : none;
     if (!object) {
       throw new ApiError(`${this.#o.word} "${name}" not found`, { status: 404, reason: "NotFound" });
     }
@@ -136,7 +142,7 @@ export class WatchedObjects<T extends KeptObject> implements ObjectStore<T> {
   /** The last that is known when it could not be asked; rejects with why when nothing is. */
   #unsynced(entry: Entry<T>): T {
     if (entry.last) return entry.last;
-    entry.told = "";
+    entry.told = unknown;
     const trouble = entry.watch?.trouble;
     const message = `failed to sync ${this.#o.word} cache: ${
       trouble ? messageOf(trouble) : "timed out waiting for the condition"
@@ -172,11 +178,14 @@ export class WatchedObjects<T extends KeptObject> implements ObjectStore<T> {
     const informer = make({
       namespace,
       name,
-      onChange: (change) => {
-        watch.trouble = undefined;
-        if (!controller.signal.aborted) this.#changed(entry, change);
+      onChange: ({ type, object }) => {
+        if (!controller.signal.aborted) this.#tell(entry, type === "deleted" ? none : versionOf(object));
       },
-      onError: (error) => void (watch.trouble = error),
+      onList: () => {
+        watch.trouble = undefined;
+        if (!controller.signal.aborted && entry.told === unknown) this.#tell(entry, none);
+      },
+      onFailure: (error) => void (watch.trouble = error),
     });
     const watch: Watch<T> = { informer, controller, trouble: undefined };
     entry.watch = watch;
@@ -200,12 +209,13 @@ export class WatchedObjects<T extends KeptObject> implements ObjectStore<T> {
     entry.watch = undefined;
   }
 
-  #changed(entry: Entry<T>, { type, object }: Change<T>): void {
-    const version = type === "deleted" ? "" : object.metadata?.resourceVersion ?? "";
+  /** Readers were told something else than what is so now. */
+  #tell(entry: Entry<T>, now: string): void {
+    const { told } = entry;
     // Whoever waits for the first list is told by it.
-    if (entry.told === undefined || entry.told === version) return;
-    const failed = entry.told === "";
-    entry.told = version;
+    if (told === undefined || told === now) return;
+    entry.told = now;
+    const failed = told === none || told === unknown;
     for (const [uid, live] of entry.users) if (live || failed) this.#o.onChange(uid, live);
   }
 
@@ -217,4 +227,8 @@ export class WatchedObjects<T extends KeptObject> implements ObjectStore<T> {
       if (idle && ![...entry.users.values()].some((live) => live)) this.#stop(entry);
     }
   }
+}
+
+function versionOf({ metadata }: KubeObject): string {
+  return metadata?.resourceVersion ?? "";
 }

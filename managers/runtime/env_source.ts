@@ -16,8 +16,8 @@ export interface EnvSourceOptions {
   readonly log: Logger;
   /** Reads the Secrets and ConfigMaps of pods; none without an API server. */
   readonly objects?: ObjectReader;
-  /** Variables of services. Throws when they are not known yet. */
-  readonly services?: (pod: BoundPod) => ReadonlyMap<string, string>;
+  /** Variables of services. Rejects when they are not known. */
+  readonly services?: (pod: BoundPod, signal: AbortSignal) => Promise<ReadonlyMap<string, string>>;
 }
 
 /** An answer that was got beforehand: what was read, nothing, or why it could not be read. */
@@ -43,7 +43,7 @@ export function createEnvSource(options: EnvSourceOptions): EnvSource {
         configMap: (name) => given(configMaps.get(name)),
         file: (volume, path) => given(files.get(fileKey(volume, path))),
       };
-      return { objects: answered, services: services?.(pod) ?? new Map() };
+      return { objects: answered, services: await services?.(pod, signal) ?? new Map() };
     },
   };
 }

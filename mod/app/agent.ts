@@ -35,11 +35,12 @@ import { loopHealth } from "./agent_health.ts";
 import { makeAgentStats, makeEviction } from "./agent_eviction.ts";
 import { agentReadiness } from "./agent_readiness.ts";
 import { statusOf, statusOfRejected } from "./agent_status.ts";
+import { makeImages, makePullRecords } from "./agent_images.ts";
 import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
 import { makeContainerGC, makeImageGC, makeLogRotation, makeOomWatcher } from "./agent_upkeep.ts";
 import { makePodRunner } from "./agent_runner.ts";
-import { makeBuilder, makeCgroups, makeImages, makeSources, makeVolumes } from "./agent_parts.ts";
+import { makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
 
 /** Puts an agent together. Nothing runs before `run` is called. */
 export function createAgent(options: AgentOptions): ServedAgent {
@@ -123,7 +124,8 @@ class ComposedAgent implements ServedAgent {
       onUpdate: (update) => this.#loop.probe(update.podUid),
       onSample: (sample) => options.meter?.probe(sample),
     });
-    const imageManager = makeImages(options, images);
+    const pullRecords = makePullRecords(options, images);
+    const imageManager = makeImages(options, images, pullRecords);
     const exits = new ExitWatch();
     const builder = makeBuilder(options, this.#cgroups, volumes, () => this.#runtimeState.handlers);
     const backoff = new Backoff({
@@ -175,7 +177,7 @@ class ComposedAgent implements ServedAgent {
       onRuntime: (up, error) => this.#onRuntime(up, error),
       onRelist: (beganAt) => options.meter?.relist(beganAt),
     });
-    this.imageGC = makeImageGC(options, runtime, images);
+    this.imageGC = makeImageGC(options, runtime, images, pullRecords);
     this.#rotation = makeLogRotation(options, runtime, scope, () => this.#pleg.all());
     const syncer = new AgentPodSyncer({
       pleg: this.#pleg,

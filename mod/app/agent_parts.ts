@@ -1,6 +1,5 @@
 import { type CgroupManagerOptions, createCgroupManager } from "../../managers/cgroups/manager.ts";
 import type { CgroupManager, GroupKiller, OrphanGroups } from "../../managers/cgroups/types.ts";
-import { createImageManager } from "../../managers/images/manager.ts";
 import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
 import { createEnvSource } from "../../managers/runtime/env_source.ts";
 import { canMountImages } from "../../managers/runtime/image_volumes.ts";
@@ -8,7 +7,6 @@ import { createUserNamespaces } from "../../managers/userns/manager.ts";
 import { createVolumeManager } from "../../managers/volumes/manager.ts";
 import { standardPlugins } from "../../managers/volumes/standard.ts";
 import type { SubPaths, VolumeManager } from "../../managers/volumes/types.ts";
-import type { ImageService } from "../../cri/api.ts";
 import type { RuntimeFeatures, RuntimeHandler } from "../../cri/gen/runtime_pb.ts";
 import type { Scope } from "../base/scope.ts";
 import { milliValueBig, parseQuantity, type Quantity, valueBig } from "../kube/quantity.ts";
@@ -90,7 +88,7 @@ export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & Orph
 export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubPaths {
   const allocatable = () => o.facts.allocatable;
   const memory = { allocatableMemory: () => valueBig(parseQuantity(o.facts.allocatable.memory ?? "0")) };
-  return createVolumeManager({
+  const manager = createVolumeManager({
     host: o.host,
     clock: o.clock,
     log: o.log,
@@ -104,22 +102,8 @@ export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubP
       ...o.cluster?.volumePlugins ?? [],
     ],
   });
-}
-
-/** Pulls images by this node's settings. @param images the journaled service */
-export function makeImages(o: AgentOptions, images: ImageService): ReturnType<typeof createImageManager> {
-  const { clock, log, events, config } = o;
-  return createImageManager({
-    images,
-    clock,
-    log,
-    events,
-    serialize: config.serializeImagePulls,
-    maxParallel: config.maxParallelImagePulls,
-    qps: config.registryPullQPS,
-    burst: config.registryBurst,
-    ...(o.cluster?.keyring ? { keyring: o.cluster.keyring } : {}),
-  });
+  if (o.meter) o.meter.work.volumes = manager;
+  return manager;
 }
 
 /** Builds what CRI is given, from this node's settings. */

@@ -2,6 +2,7 @@ import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import type { PressureCondition } from "../../managers/eviction/types.ts";
 import type { ImageGC } from "../../managers/gc/image_gc.ts";
+import type { Keyring } from "../../managers/images/credentials/types.ts";
 import type { Dialers } from "../../managers/probes/prober.ts";
 import type { StatsSource } from "../../managers/stats/collector.ts";
 import type { StatusEntry } from "../../managers/status/status_manager.ts";
@@ -49,6 +50,8 @@ export interface AgentOptions {
   stdin?: ReadableStream<Uint8Array>;
   /** Told of each new status of a pod. */
   onStatus?: (entry: StatusEntry) => void;
+  /** Pull credentials by the node's credential provider plugins; absent without them. */
+  credentialPlugins?: Keyring;
   /** What a cluster adds; absent for an agent without an API server. */
   cluster?: ClusterParts;
   /** Told of what the agent does, for its metrics. */

@@ -1,6 +1,7 @@
 import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import { type ContainerGC, createContainerGC, type GcLogs } from "../../managers/gc/collector.ts";
 import { ImageGC } from "../../managers/gc/image_gc.ts";
+import type { PullRecords } from "../../managers/images/credentials/pull_records.ts";
 import { LogRotation } from "../../managers/logs/rotation.ts";
 import { OomWatcher } from "../../managers/oom/watcher.ts";
 import { canMountImages } from "../../managers/runtime/image_volumes.ts";
@@ -68,7 +69,12 @@ export function makeLogRotation(
 }
 
 /** Removes images that nothing uses. @param images the journaled service */
-export function makeImageGC(o: AgentOptions, runtime: RuntimeService, images: ImageService): ImageGC {
+export function makeImageGC(
+  o: AgentOptions,
+  runtime: RuntimeService,
+  images: ImageService,
+  records: Pick<PullRecords, "prune"> | undefined,
+): ImageGC {
   const { config, host, clock, log, events } = o;
   return new ImageGC({
     runtime,
@@ -78,6 +84,7 @@ export function makeImageGC(o: AgentOptions, runtime: RuntimeService, images: Im
     log,
     events,
     onRemoved: (why) => o.meter?.work.imageRemoved(why),
+    ...(records ? { onImages: (ids: ReadonlySet<string>, askedAt: number) => records.prune(ids, askedAt) } : {}),
     // A runtime of which that is not known is asked.
     imageVolumes: canMountImages(o.runtimeName, o.runtimeVersion) ?? true,
     policy: {

@@ -1,5 +1,6 @@
 import { KubeletError } from "../../base/errors.ts";
 import { certificatesPart } from "./certificates.ts";
+import { objectsPart } from "./objects.ts";
 import { clusterPods } from "./pods.ts";
 import type { Cluster, ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
 
@@ -7,7 +8,7 @@ import type { Cluster, ClusterContext, ClusterPart, ClusterParts } from "./types
 export type PartFactory = (context: ClusterContext) => ClusterPart;
 
 /** The parts of a cluster's member, each from a file of its own beside this one; they start in this order. */
-const standardParts: readonly PartFactory[] = [certificatesPart, clusterPods];
+const standardParts: readonly PartFactory[] = [certificatesPart, objectsPart, clusterPods];
 
 /** Puts the parts together. Throws with code Internal when two parts give what there can be only one of. */
 export function composeCluster(context: ClusterContext, factories: readonly PartFactory[] = standardParts): Cluster {

@@ -1,5 +1,5 @@
 import type { ImageService, RuntimeService } from "../../../cri/api.ts";
-import type { Keyring } from "../../../managers/images/manager.ts";
+import type { Keyring } from "../../../managers/images/credentials/types.ts";
 import type { PodObjects } from "../../../managers/objects/types.ts";
 import type { EnvSource } from "../../../managers/runtime/types.ts";
 import type { StatusEntry } from "../../../managers/status/status_manager.ts";
@@ -34,6 +34,8 @@ export interface ClusterContext {
   readonly clients: ClusterClients;
   readonly config: KubeletConfig;
   readonly flags: KubeletFlags;
+  /** The feature gates; without them each is as its default. */
+  readonly gates?: { enabled(name: string): boolean };
   readonly facts: NodeFacts;
   readonly nodeName: string;
   readonly host: Host;

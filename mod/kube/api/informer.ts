@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { abortedBy, messageOf } from "../../base/errors.ts";
+import { abortedBy, asError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import { RetryDelays } from "./retry_delays.ts";
@@ -19,6 +19,10 @@ export interface InformerOptions<T extends KubeObject> {
   readonly onChange?: (change: Change<T>) => void;
   /** Told after each list, when all of its changes were told. */
   readonly onList?: () => void;
+  /** Told of each list or watch that failed, before the delay after it. */
+  readonly onFailure?: (error: Error) => void;
+  /** The shortest time that the server is asked to keep a watch, in seconds; 300 when not given. */
+  readonly watchSeconds?: number;
   /** What is kept of an object: it may change and return the one it is given. Without managedFields when not given. */
   readonly keep?: (object: T) => T;
 }
@@ -84,6 +88,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
         await this.#watch(signal);
       } catch (thrown) {
         if (signal.aborted) throw abortedBy(signal);
+        this.#o.onFailure?.(asError(thrown));
         const relist = hasExpired(thrown);
         if (relist) this.#version = undefined;
         const asked = thrown instanceof ApiError ? thrown.retryAfterMs ?? 0 : 0;
@@ -134,7 +139,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
     const watch: AsyncIterable<WatchEvent<T>> = client.watch(resource, {
       ...this.#selection,
       resourceVersion,
-      timeoutSeconds: Math.floor(watchSeconds * (1 + random())),
+      timeoutSeconds: Math.floor((this.#o.watchSeconds ?? watchSeconds) * (1 + random())),
       signal,
     });
     for await (const event of watch) {

@@ -1,0 +1,127 @@
+import { pullSecretKeyring } from "../../../managers/images/credentials/keyring.ts";
+import { createPodObjects } from "../../../managers/objects/manager.ts";
+import type { ChangeStrategy, PodObjects } from "../../../managers/objects/types.ts";
+import { createEnvSource } from "../../../managers/runtime/env_source.ts";
+import { ServiceAccountTokens } from "../../../managers/tokens/manager.ts";
+import { apiProjections } from "../../../managers/volumes/api_projections.ts";
+import { configMapPlugin, secretPlugin } from "../../../managers/volumes/api_volumes.ts";
+import { isAborted, KubeletError } from "../../base/errors.ts";
+import { createInformer } from "../../kube/api/informer.ts";
+import { resources } from "../../kube/api/resources.ts";
+import type { Informer } from "../../kube/api/types.ts";
+import { isStatic } from "../../kube/pod.ts";
+import { parseQuantity, valueBig } from "../../kube/quantity.ts";
+import type { BoundPod, Service } from "../../kube/types.ts";
+import { serviceEnv } from "../../pod/config/service_env.ts";
+import type { ServedAgent } from "../agent_types.ts";
+import type { ClusterContext, ClusterPart } from "./types.ts";
+
+/** The server is asked to keep the watch of one object for so long at least, in seconds: there can be hundreds. */
+const objectWatchSeconds = 1800;
+/** How long a container waits for the first list of services, in milliseconds. */
+const servicesWaitMs = 2000;
+
+/** Secrets, ConfigMaps, tokens of service accounts and services: what pods are made of besides themselves. */
+export function objectsPart(context: ClusterContext): ClusterPart {
+  const { clients: { main: client }, config, clock, random, log, scope, host, events, facts } = context;
+  let agent: ServedAgent | undefined;
+  const objects = createPodObjects({
+    strategy: config.configMapAndSecretChangeDetectionStrategy as ChangeStrategy,
+    client,
+    watch: (resource) => ({ namespace, name, onChange, onList, onFailure }) =>
+      createInformer({
+        client,
+        resource,
+        namespace,
+        fieldSelector: `metadata.name=${name}`,
+        watchSeconds: objectWatchSeconds,
+        clock,
+        random,
+        log,
+        onChange,
+        onList,
+        onFailure,
+      }),
+    clock,
+    log,
+    scope,
+    resyncMs: config.syncFrequencyMs,
+    ttlMs: () => undefined,
+    onChange: (uid, volumes) => agent?.podChanged(uid, { volumes }),
+  });
+  const tokens = new ServiceAccountTokens({
+    client,
+    clock,
+    random,
+    log,
+    onDue: (uid) => agent?.podChanged(uid, { volumes: true }),
+  });
+  const services = createInformer({ client, resource: resources.services, clock, random, log, keep: whatEnvNeeds });
+  const memory = { allocatableMemory: () => valueBig(parseQuantity(facts.allocatable.memory ?? "0")) };
+  return {
+    podObjects: {
+      register: (pod: BoundPod) => objects.register(pod),
+      unregister: (uid: string) => {
+        objects.unregister(uid);
+        tokens.forget(uid);
+      },
+    } satisfies Pick<PodObjects, "register" | "unregister">,
+    environment: createEnvSource({
+      host,
+      log,
+      objects,
+      services: (pod, signal) => servicesOf(context, services, pod, signal),
+    }),
+    keyring: pullSecretKeyring({ objects, events, log }),
+    volumePlugins: [secretPlugin(objects, memory), configMapPlugin(objects)],
+    projections: apiProjections({ objects, tokens }),
+    start(started): void {
+      agent = started;
+      scope.spawn("services", (signal) => services.run(signal));
+      scope.spawn("service account tokens", (signal) => tokens.run(signal));
+    },
+  };
+}
+
+/** Variables of services; a static pod does not wait for the API server (runtime-contract.md section 12). */
+async function servicesOf(
+  { clock }: ClusterContext,
+  services: Informer<Service>,
+  pod: BoundPod,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  if (!services.synced && !isStatic(pod)) {
+    const controller = new AbortController();
+    const abort = () => controller.abort(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    using _limit = clock.after(servicesWaitMs, () => controller.abort());
+    try {
+      await services.whenSynced(controller.signal);
+    } catch (thrown) {
+      if (signal.aborted || !isAborted(thrown)) throw thrown;
+      const message = "services have not yet been read at least once, cannot construct envvars";
+      throw new KubeletError("Network", message, { cause: thrown });
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+  return serviceEnv(pod, services.all());
+}
+
+/** A cluster can have thousands of services: only what variables are made of is kept. */
+function whatEnvNeeds({ metadata, spec }: Service): Service {
+  const { name, namespace, uid, resourceVersion } = metadata ?? {};
+  const kept = { name, namespace, uid, resourceVersion };
+  return {
+    metadata: Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)),
+    spec: {
+      ...(spec?.clusterIP === undefined ? {} : { clusterIP: spec.clusterIP }),
+      ports: (spec?.ports ?? []).map(({ name, protocol, port }) => ({
+        ...(name === undefined ? {} : { name }),
+        ...(protocol === undefined ? {} : { protocol }),
+        port,
+      })),
+    },
+  };
+}
