@@ -6,12 +6,12 @@ import type { Logger } from "../../mod/base/log.ts";
 import type { Journal } from "../../mod/base/journal.ts";
 import type { Scope } from "../../mod/base/scope.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
-import { podContainers, podRef } from "../../mod/kube/pod.ts";
+import { podRef } from "../../mod/kube/pod.ts";
 import type { BoundPod, Volume } from "../../mod/kube/types.ts";
 import { podDir, podVolumeDir } from "../../mod/pod/config/paths.ts";
 import { HangGuard } from "./hang_guard.ts";
 import { Operations } from "./operations.ts";
-import { volumeKind, type VolumeOnDisk, type VolumePlugin, VolumeSpecError } from "./plugin.ts";
+import { type VolumeOnDisk, type VolumePlugin, VolumeSpecError } from "./plugin.ts";
 import { prepareSubPath } from "./sub_path.ts";
 import {
   hasVolumesOnDisk,
@@ -22,6 +22,7 @@ import {
   volumesOnDisk,
 } from "./tear_down.ts";
 import type { MountedVolume, SubPaths, VolumeCounts, VolumeManager, VolumeOperation } from "./types.ts";
+import { unsupported, volumesToMount, waitError } from "./wanted.ts";
 
 /** Back-off of failing set-ups (features.md section 11), milliseconds. */
 const firstDelay = 500;
@@ -331,11 +332,17 @@ class Manager implements VolumeManager, SubPaths, VolumeCounts {
   }
 
   mounted(): ReadonlyMap<string, number> {
+    return this.#counted(({ mounted }) => mounted !== undefined);
+  }
+
+  wanted(): ReadonlyMap<string, number> {
+    return this.#counted(() => true);
+  }
+
+  #counted(counts: (known: Known) => boolean): ReadonlyMap<string, number> {
     const byPlugin = new Map<string, number>();
-    for (const ofPod of this.#known.values()) {
-      for (const { plugin, mounted } of ofPod.values()) {
-        if (mounted) byPlugin.set(plugin.name, (byPlugin.get(plugin.name) ?? 0) + 1);
-      }
+    for (const known of [...this.#known.values()].flatMap((ofPod) => [...ofPod.values()])) {
+      if (counts(known)) byPlugin.set(known.plugin.name, (byPlugin.get(known.plugin.name) ?? 0) + 1);
     }
     return byPlugin;
   }
@@ -363,36 +370,4 @@ class Manager implements VolumeManager, SubPaths, VolumeCounts {
 
 function keyOf(podUid: string, volume: string): string {
   return `${podUid}/${volume}`;
-}
-
-/** Volumes that some container mounts, in spec order. */
-function volumesToMount(pod: BoundPod): { volume: Volume; asDevice: boolean }[] {
-  const mounts = new Set<string>();
-  const devices = new Set<string>();
-  for (const { spec } of podContainers(pod)) {
-    for (const mount of spec.volumeMounts ?? []) mounts.add(mount.name);
-    for (const device of spec.volumeDevices ?? []) devices.add(device.name);
-  }
-  return (pod.spec.volumes ?? [])
-    .filter((v) => mounts.has(v.name) || devices.has(v.name))
-    .map((volume) => ({ volume, asDevice: devices.has(volume.name) }));
-}
-
-const needApi = new Set(["configMap", "secret", "persistentVolumeClaim", "ephemeral", "csi"]);
-
-function unsupported(volume: Volume): string {
-  const kind = volumeKind(volume);
-  return needApi.has(kind)
-    ? `volume kind ${kind} is not available without an API server`
-    : `volume kind ${kind} is not supported by this agent`;
-}
-
-/** The contract's wait error, with the reason of each volume after it. */
-function waitError(unmounted: string[], unprocessed: string[], reasons: string[]): KubeletError {
-  const list = (names: string[]) => `[${[...names].sort().join(" ")}]`;
-  return new KubeletError(
-    "Volume",
-    `unmounted volumes=${list(unmounted)}, unattached volumes=[], failed to process volumes=${list(unprocessed)}: ` +
-      reasons.join("; "),
-  );
 }

@@ -37,6 +37,8 @@ export interface VolumeOperation {
 export interface VolumeCounts {
   /** Volumes that are set up, by plugin. */
   mounted(): ReadonlyMap<string, number>;
+  /** Volumes that are set up or being set up, by plugin. */
+  wanted(): ReadonlyMap<string, number>;
 }
 
 /** Makes parts of a volume mountable (volumeMounts with subPath or subPathExpr). */

@@ -1,6 +1,6 @@
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import type { ProbeSample } from "../../managers/probes/manager.ts";
-import type { VolumeOperation } from "../../managers/volumes/types.ts";
+import type { VolumeCounts, VolumeOperation } from "../../managers/volumes/types.ts";
 import type { PodSyncer } from "../sync/pod_worker.ts";
 
 /** Told of what the agent does, for its metrics. */
@@ -18,6 +18,8 @@ export interface AgentMeter {
     rejected(reason: string): void;
     imageRemoved(why: "age" | "space"): void;
     volume(done: VolumeOperation): void;
+    /** Asked how many volumes there are, when a page is made. */
+    volumes: VolumeCounts | undefined;
     /** Gives control groups that do the same, and are measured. */
     groups<T extends CgroupManager>(manager: T, now: () => number): T;
   };

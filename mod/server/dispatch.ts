@@ -33,6 +33,8 @@ const answerLimitMs = 4 * 3_600_000;
 /** A body that nobody read may be as long as this for its connection to be kept, bytes. */
 const discardLimit = 256 << 10;
 
+const streams = new Set(["exec", "attach", "portforward"]);
+
 /** Takes requests through target, route, authentication, authorisation and handler. */
 export class Dispatcher {
   readonly #o: DispatchOptions;
@@ -70,6 +72,8 @@ export class Dispatcher {
       serverType: auth ? "readwrite" : "readonly",
       longRunning: isLongRunning(path),
     });
+    const streamed = path.toLowerCase();
+    if (/^websocket$/i.test(request.headers.upgrade ?? "") && streams.has(streamed)) metrics?.webSocket?.(streamed);
     const limit = clock.after(answerLimitMs, () => exchange.taken || exchange.cut());
     try {
       const context = new Context(exchange, method, target, log, auth === undefined);

@@ -108,6 +108,8 @@ export interface RequestMetrics {
   began(facts: RequestFacts): (end: { status: number; seconds: number }) => void;
   /** Who asked was looked up. @param user undefined when nobody was recognised */
   authenticated?(found: { user: string | undefined; seconds: number; certificateEnds?: number }): void;
+  /** A stream over WebSocket began. @param subresource exec, attach or portforward */
+  webSocket?(subresource: string): void;
   /** What the user may do was looked up. */
   authorized?(result: "allowed" | "denied" | "error", seconds: number): void;
 }

@@ -8,6 +8,7 @@ import { AuthMetrics } from "./auth_metrics.ts";
 import { ClientMetrics, QueueMetrics } from "./client_metrics.ts";
 import type { MetricSource } from "./metric_set.ts";
 import type { RuntimeMeter } from "./runtime_meter.ts";
+import { SecurityMetrics } from "./security_metrics.ts";
 import { WorkMetrics } from "./work_metrics.ts";
 
 /** A probe's run. */
@@ -67,8 +68,15 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
   readonly auth = new AuthMetrics();
   readonly client = new ClientMetrics();
   readonly queues = new QueueMetrics();
+  readonly security = new SecurityMetrics();
   /** What other parts count: told on /metrics with the rest. */
   readonly more: MetricSource[] = [];
+  readonly webSockets = counter("kubelet_websocket_streaming_requests_total", "Streams over WebSocket, by what for");
+  readonly losingSupport = new Numbers({
+    name: "kubelet_cri_losing_support",
+    help: "1: from this version of Kubernetes on, the runtime is too old",
+    type: "gauge",
+  });
   readonly volumeLooks = new Histogram({
     name: "kubelet_volume_metric_collection_duration_seconds",
     help: "How long it took to measure what volumes take, seconds",
@@ -203,6 +211,14 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
 
   authorized(result: "allowed" | "denied" | "error", seconds: number): void {
     this.auth.authorized(result, seconds);
+  }
+
+  webSocket(subresource: string): void {
+    this.webSockets.add({ subresource });
+  }
+
+  lacking(version: string): void {
+    this.losingSupport.set({ version }, 1);
   }
 
   /** What a directory takes was measured. @param path of the directory, which tells whose it is */

@@ -15,7 +15,7 @@ export const zeros: readonly (readonly [name: string, type: MetricType, help: st
   ["kubelet_graceful_shutdown_end_time_seconds", "gauge", "When the node's last shutdown ended"],
   ["kubelet_pod_in_progress_resizes", "gauge", "Pods that are being resized"],
   ["kubelet_pod_watch_events_dropped_total", "counter", "Events of watches on pods that were lost"],
-  ["kubelet_server_expiration_renew_errors", "counter", "Serving certificates that could not be renewed"],
+  ["kubelet_cpu_manager_shared_pool_size_millicores", "gauge", "CPU that containers without CPUs of their own share"],
   ["kubelet_first_network_pod_start_sli_duration_seconds", "gauge", "Start of the first pod with a network"],
   ["kubelet_node_startup_duration_seconds", "gauge", "From the machine's start to the node's being ready"],
   ["kubelet_node_startup_pre_kubelet_duration_seconds", "gauge", "From the machine's start to the agent's"],

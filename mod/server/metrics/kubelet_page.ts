@@ -52,6 +52,7 @@ export async function writeKubelet(page: MetricsPage, options: KubeletPageOption
   }
   for (const [name, help] of emptyHistograms) new Histogram({ name, help }).begin().writeTo(page);
   pods(page, options);
+  metrics.security.refresh();
   for (const each of Object.values(metrics)) {
     if (each instanceof MetricSet) each.writeTo(page);
     if (!(each instanceof Numbers || each instanceof Histogram)) continue;

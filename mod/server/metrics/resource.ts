@@ -18,6 +18,11 @@ const families: Readonly<Record<string, Family>> = {
   resource_scrape_error: ["gauge", "[STABLE] 1 when the statistics could not be collected, else 0"],
 };
 
+/** Every family that the page can have, with its type. */
+export const resourceFamilies: ReadonlyMap<string, MetricType> = new Map(
+  Object.entries(families).map(([name, [type]]) => [name, type]),
+);
+
 /** The page /metrics/resource (metrics.md section 6). @param snapshot undefined when the collection failed */
 export function resourcePage(snapshot: StatsSnapshot | undefined): string {
   const page = new MetricsPage();

@@ -1,4 +1,4 @@
-import type { ImageService, RuntimeService } from "../../../cri/api.ts";
+import { type ImageService, isUnimplemented, type RuntimeService } from "../../../cri/api.ts";
 
 /** Told of each call to the runtime when it has ended. */
 export interface RuntimeMeter {
@@ -9,7 +9,12 @@ export interface RuntimeMeter {
   /** @param call which call failed, undefined when none did */
   container(target: { uid: string; container: string }, failed: "create" | "start" | undefined): void;
   pull(seconds: number): void;
+  /** The runtime lacks what later versions of Kubernetes need. @param version the first of those */
+  lacking?(version: string): void;
 }
+
+/** The version of Kubernetes from which on a runtime must tell its cgroup driver. */
+const needsRuntimeConfig = "1.37.0";
 
 interface Metered {
   readonly meter: RuntimeMeter;
@@ -44,11 +49,19 @@ export function meteredRuntime(runtime: RuntimeService, metered: Metered): Runti
   const { meter } = metered;
   const runPodSandbox = of("run_podsandbox", runtime.runPodSandbox.bind(runtime));
   const createContainer = of("create_container", runtime.createContainer.bind(runtime));
+  const runtimeConfig = of("runtime_config", runtime.runtimeConfig.bind(runtime));
   const startContainer = of("start_container", runtime.startContainer.bind(runtime));
   return {
     version: of("version", runtime.version.bind(runtime)),
     status: of("status", runtime.status.bind(runtime)),
-    runtimeConfig: of("runtime_config", runtime.runtimeConfig.bind(runtime)),
+    runtimeConfig: async (options) => {
+      try {
+        return await runtimeConfig(options);
+      } catch (thrown) {
+        if (isUnimplemented(thrown)) meter.lacking?.(needsRuntimeConfig);
+        throw thrown;
+      }
+    },
     updateRuntimeConfig: of("update_runtime_config", runtime.updateRuntimeConfig.bind(runtime)),
     runPodSandbox: (config, handler, options) =>
       timed(metered, () => runPodSandbox(config, handler, options), (seconds, failed) => {

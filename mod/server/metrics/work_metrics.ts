@@ -1,7 +1,8 @@
 import type { CgroupManager } from "../../../managers/cgroups/types.ts";
-import type { VolumeOperation } from "../../../managers/volumes/types.ts";
+import type { VolumeCounts, VolumeOperation } from "../../../managers/volumes/types.ts";
 import { counter, gauge, MetricSet } from "./metric_set.ts";
 import { Histogram, usualBuckets } from "./registry.ts";
+import type { MetricsPage } from "./text.ts";
 
 /** Reasons that admission_rejections_total tells by name; all others are `Other` (metrics.md section 2). */
 const rejections = new Set([
@@ -101,6 +102,21 @@ export class WorkMetrics extends MetricSet {
     "kubelet_orphan_pod_cleaned_volumes_errors",
     "Pods gone whose directories could not be removed",
   );
+
+  /** How many volumes there are; set once there is a manager of them. */
+  volumes: VolumeCounts | undefined;
+
+  override writeTo(page: MetricsPage): void {
+    super.writeTo(page);
+    const name = "volume_manager_total_volumes";
+    page.family(name, "gauge", "Volumes of pods, by plugin: those that should be there, and those that are");
+    const put = (state: string, counts: ReadonlyMap<string, number>) => {
+      for (const [plugin, count] of counts) page.sample(name, { plugin_name: plugin, state }, count);
+    };
+    if (!this.volumes) return;
+    put("actual_state_of_world", this.volumes.mounted());
+    put("desired_state_of_world", this.volumes.wanted());
+  }
 
   rejected(reason: string): void {
     const told = rejections.has(reason) ? reason : reason.startsWith("OutOf") ? "OutOfExtendedResources" : "Other";

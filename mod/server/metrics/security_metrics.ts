@@ -1,0 +1,77 @@
+import { counter, gauge, MetricSet } from "./metric_set.ts";
+import { Histogram } from "./registry.ts";
+
+/** From minutes to years, seconds. */
+const rotations = [60, 3600, 14_400, 86_400, 604_800, 2_592_000, 7_776_000, 15_552_000, 31_104_000, 124_416_000];
+
+/** Certificates of the agent, and credentials of images (metrics.md section 2). */
+export class SecurityMetrics extends MetricSet {
+  readonly clientTtl = gauge(
+    "kubelet_certificate_manager_client_ttl_seconds",
+    "Time until the client certificate ends, seconds; +Inf without one",
+  );
+  readonly serverTtl = gauge(
+    "kubelet_certificate_manager_server_ttl_seconds",
+    "Time until the serving certificate ends, seconds; +Inf without one that was signed",
+  );
+  readonly clientRenewErrors = counter(
+    "kubelet_certificate_manager_client_expiration_renew_errors",
+    "Client certificates that could not be renewed",
+  );
+  readonly serverRenewErrors = counter(
+    "kubelet_server_expiration_renew_errors",
+    "Serving certificates that could not be renewed",
+  );
+  readonly serverRotation = new Histogram({
+    name: "kubelet_certificate_manager_server_rotation_seconds",
+    help: "Age of serving certificates when they were replaced, seconds",
+    buckets: rotations,
+  }).begin();
+  readonly mustPull = counter(
+    "kubelet_imagemanager_image_mustpull_checks_total",
+    "Looks at whether a present image must be pulled with the pod's own credentials",
+    { vec: true },
+  );
+  readonly pluginSeconds = new Histogram({
+    name: "kubelet_credential_provider_plugin_duration",
+    help: "How long credential plugins took, seconds",
+  });
+  readonly pluginErrors = counter("kubelet_credential_provider_plugin_errors_total", "Credential plugins that failed", {
+    vec: true,
+  });
+  readonly pluginConfig = gauge("kubelet_credential_provider_config_info", "Configuration of plugins in force", {
+    vec: true,
+  });
+
+  /** Asked when a page is made: when certificates end, milliseconds since the epoch; undefined without one. */
+  expiry: () => { readonly client?: number; readonly server?: number; readonly now: number } = () => ({ now: 0 });
+
+  constructor() {
+    super();
+    this.refresh();
+  }
+
+  /** Brings the times that are left up to date. */
+  refresh(): void {
+    const { client, server, now } = this.expiry();
+    this.clientTtl.set({}, client === undefined ? Infinity : (client - now) / 1000);
+    this.serverTtl.set({}, server === undefined ? Infinity : (server - now) / 1000);
+  }
+
+  /** @param result credentialPolicyAllowed, credentialRecordFound, mustAuthenticate or error */
+  checkedImage(result: "credentialPolicyAllowed" | "credentialRecordFound" | "mustAuthenticate" | "error"): void {
+    this.mustPull.add({ result });
+  }
+
+  /** A credential plugin has answered, or failed. */
+  plugin(name: string, seconds: number, failed: boolean): void {
+    this.pluginSeconds.observe({ plugin_name: name }, seconds);
+    if (failed) this.pluginErrors.add({ plugin_name: name });
+  }
+
+  /** The configuration of credential plugins that is in force. @param hash of its content */
+  pluginConfiguration(hash: string): void {
+    this.pluginConfig.removeIf(() => true);
+    this.pluginConfig.set({ hash }, 1);
+  }
+}
