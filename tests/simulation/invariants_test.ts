@@ -35,7 +35,8 @@ function make() {
       await service.startContainer(id, { because });
       return id;
     },
-    publish: (status: PodStatus, uid = "u1") => invariants.onStatus({ pod: pod(uid), status, version: 1, keep: true }),
+    publish: (status: PodStatus, uid = "u1") =>
+      invariants.onStatus({ pod: pod(uid), status, version: 1, keep: true, finished: false }),
     broken: () => world.broken?.invariant,
   };
 }

@@ -1,6 +1,7 @@
 import type { CallOptions, ImageService, MutatingOptions, RuntimeService } from "../../cri/api.ts";
 import type { Dialers } from "../../managers/probes/prober.ts";
 import { type Clock, sleepBy } from "../../mod/base/clock.ts";
+import type { ApiClient } from "../../mod/kube/api/types.ts";
 import type { Host } from "../../mod/base/host.ts";
 
 /** A promise of which nothing comes. */
@@ -163,6 +164,24 @@ export class Life {
         };
       },
     });
+  }
+
+  /** A client of the API server through the gate. */
+  api(client: ApiClient): ApiClient {
+    return {
+      get: (resource, name, o) => this.pass(o.signal, (signal) => client.get(resource, name, { ...o, signal })),
+      list: (resource, o) => this.pass(o.signal, (signal) => client.list(resource, { ...o, signal })),
+      create: (resource, object, o) =>
+        this.pass(o.signal, (signal) => client.create(resource, object, { ...o, signal })),
+      replace: (resource, object, o) =>
+        this.pass(o.signal, (signal) => client.replace(resource, object, { ...o, signal })),
+      patch: (resource, name, patch, o) =>
+        this.pass(o.signal, (signal) => client.patch(resource, name, patch, { ...o, signal })),
+      delete: (resource, name, o) => this.pass(o.signal, (signal) => client.delete(resource, name, { ...o, signal })),
+      post: (resource, name, subresource, body, o) =>
+        this.pass(o.signal, (signal) => client.post(resource, name, subresource, body, { ...o, signal })),
+      watch: (resource, o) => this.stream(o.signal, (signal) => client.watch(resource, { ...o, signal })),
+    };
   }
 
   dial(dial: Dialers): Dialers {

@@ -108,9 +108,9 @@ export function draftStatus(input: StatusInput): PodStatus {
   const initialised = initialisedInSandbox(pod, observed);
   const found = phaseOf({ pod, statuses, terminating: input.terminating, initialised });
   const phase = finalPhase(input, found, previous);
-  const kept = phase === previous.phase
-    ? { reason: previous.reason || pod.status?.reason, message: previous.message || pod.status?.message }
-    : {};
+  // An end that somebody else has set keeps the words it was set with.
+  const last = phase === previous.phase ? previous : isTerminal(pod.status?.phase) ? {} : undefined;
+  const kept = last ? { reason: last.reason || pod.status?.reason, message: last.message || pod.status?.message } : {};
   const { reason, message } = forced && !isTerminal(previous.phase) ? forced : kept;
 
   const foreign = (pod.status?.conditions ?? []).filter((c) =>

@@ -1,0 +1,39 @@
+import { composeCluster } from "../../mod/app/cluster/cluster.ts";
+import { clusterPods } from "../../mod/app/cluster/pods.ts";
+import type { Cluster, ClusterContext } from "../../mod/app/cluster/types.ts";
+import { resources } from "../../mod/kube/api/resources.ts";
+import type { FakeApi } from "../../mod/kube/api/fake/fake_api.ts";
+import type { Node } from "../../mod/kube/types.ts";
+import type { Life } from "./life.ts";
+import { simulatedFacts } from "./world.ts";
+
+/** What the member of a simulated cluster is made from; the rest of its context comes from the life. */
+export interface MemberOptions {
+  readonly api: FakeApi;
+  readonly life: Life;
+  readonly context: Omit<ClusterContext, "clients" | "facts" | "nodeName">;
+}
+
+/** Registers the simulated node, once. */
+export function registerNode(api: FakeApi): Node {
+  const known = api.get<Node>(resources.nodes, { name: simulatedFacts.name });
+  return known ?? api.create<Node>(resources.nodes, {
+    metadata: { name: simulatedFacts.name, labels: { "kubernetes.io/os": "linux" } },
+    status: { allocatable: simulatedFacts.allocatable },
+  });
+}
+
+/** A cluster's member for one life of the agent: its pods, with a node that is registered and read already. */
+export function makeMember({ api, life, context }: MemberOptions): Cluster {
+  const { name } = simulatedFacts;
+  const client = (kind: string) => life.api(api.client(kind, { node: name }));
+  return composeCluster({
+    ...context,
+    clients: { main: client("main"), heartbeat: client("heartbeat"), events: client("events") },
+    facts: simulatedFacts,
+    nodeName: name,
+  }, [
+    () => ({ node: () => api.get<Node>(resources.nodes, { name }), hostIPs: () => simulatedFacts.ips }),
+    clusterPods,
+  ]);
+}
