@@ -1,5 +1,6 @@
 import { KubeletError } from "../../base/errors.ts";
 import { certificatesPart } from "./certificates.ts";
+import { clusterNode } from "./node.ts";
 import { objectsPart } from "./objects.ts";
 import { clusterPods } from "./pods.ts";
 import type { Cluster, ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
@@ -8,7 +9,12 @@ import type { Cluster, ClusterContext, ClusterPart, ClusterParts } from "./types
 export type PartFactory = (context: ClusterContext) => ClusterPart;
 
 /** The parts of a cluster's member, each from a file of its own beside this one; they start in this order. */
-const standardParts: readonly PartFactory[] = [certificatesPart, objectsPart, clusterPods];
+const standardParts: readonly PartFactory[] = [
+  (context) => clusterNode(context),
+  certificatesPart,
+  objectsPart,
+  clusterPods,
+];
 
 /** Puts the parts together. Throws with code Internal when two parts give what there can be only one of. */
 export function composeCluster(context: ClusterContext, factories: readonly PartFactory[] = standardParts): Cluster {
