@@ -135,6 +135,9 @@ export class Life {
         if (this.alive) host.kill(pid, signal);
       },
       hostname: () => host.hostname(),
+      // Files of the kernel are read at once: no await, no gate.
+      readTextNow: (path) => host.readTextNow(path),
+      keepOpen: (path) => host.keepOpen(path),
     }, (run) =>
       this.pass(undefined, async () => {
         const ms = hostDelayMs();

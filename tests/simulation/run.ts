@@ -10,7 +10,7 @@ import { Invariants } from "./invariants.ts";
 import { Life } from "./life.ts";
 import { PodMaker } from "./pods.ts";
 import type { RunOptions } from "./run_options.ts";
-import { terminal, type Unsettled, unsettled } from "./settled.ts";
+import { terminal, turnedAway, type Unsettled, unsettled } from "./settled.ts";
 import { chooseStep } from "./steps.ts";
 import { Broken } from "./trace.ts";
 import { TraceLogger } from "./trace_logger.ts";
@@ -348,6 +348,8 @@ export class Simulation {
     for (const uid of this.unsettled().restless) uids.delete(uid);
     // Nothing on the node tells that a deadline has ended a pod: without an API server it runs once more.
     for (const [uid, pod] of world.wanted()) if (pod.spec.activeDeadlineSeconds !== undefined) uids.delete(uid);
+    // A pod that was turned away while the node ran short is taken on by the next life.
+    for (const [uid, status] of states) if (status && turnedAway(status)) uids.delete(uid);
     const isReady = (uid: string) => states.get(uid)?.conditions?.find((c) => c.type === "Ready")?.status === "True";
     const before = running();
     world.trace.note("kill and restart with nothing else wrong");

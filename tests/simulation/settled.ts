@@ -65,6 +65,11 @@ function rejected(status: PodStatus): boolean {
   return status.phase === "Failed" && (status.message ?? "").startsWith("Pod was rejected");
 }
 
+/** True for a pod that came while the node ran short of something. */
+export function turnedAway(status: PodStatus): boolean {
+  return rejected(status) && status.reason === "Evicted";
+}
+
 function ofPod(snapshot: Snapshot, uid: string): SnapshotContainer[] {
   return snapshot.containers.filter((c) => c.uid === uid).sort((a, b) =>
     b.createdAt - a.createdAt || b.attempt - a.attempt
@@ -87,7 +92,8 @@ function podState(
     const problems: string[] = [];
     if (boxes.length > 0) problems.push(`is ${status.phase} but has a sandbox that is ready`);
     if (containers.some((c) => c.state === "running")) problems.push(`is ${status.phase} but runs`);
-    const forced = spec.activeDeadlineSeconds !== undefined || status.reason === "Preempting";
+    const forced = spec.activeDeadlineSeconds !== undefined ||
+      status.reason === "Preempting" || status.reason === "Evicted";
     if (spec.restartPolicy === "Always" && !forced) {
       problems.push(`is ${status.phase} although it restarts always`);
     }

@@ -138,6 +138,14 @@ const steps = {
     s.world.weather = { ...s.world.weather, diskMs: s.world.dice.span(1, 5000) };
     s.world.trace.note(`step weather: disk up to ${s.world.weather.diskMs} ms`);
   },
+  pressure: (s) => {
+    s.world.trace.note("step process ids run short");
+    s.world.pressed = true;
+  },
+  relief: (s) => {
+    s.world.trace.note("step process ids suffice");
+    s.world.pressed = false;
+  },
   latency: (s) => {
     s.world.latency = s.world.dice.pick([0, 0, 1, 20, 300]);
   },
@@ -189,6 +197,8 @@ const weights: Record<keyof typeof steps, number> = {
   criFaults: 1.5,
   diskFaults: 1,
   slowDisk: 0.7,
+  pressure: 0.5,
+  relief: 1,
   latency: 0.7,
   fair: 2.5,
   runtimeRestart: 0.8,

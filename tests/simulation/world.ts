@@ -92,6 +92,10 @@ export class World {
         "/srv/data/file": "",
       },
     });
+    this.host.put("/proc/stat", "btime 1700000000\n");
+    this.host.put("/proc/sys/kernel/pid_max", "32768\n");
+    this.host.put("/proc/sys/kernel/threads-max", "60000\n");
+    this.pressed = false;
     for (const dir of [manifestDir, `${rootDir}/pods`, podLogsDir, linkDir]) this.host.putDir(dir);
     if (dice.chance(0.5)) fakeCgroupV2(this.host);
     else fakeCgroupV1(this.host);
@@ -126,6 +130,11 @@ export class World {
       },
     });
     this.dial = this.#makeDial();
+  }
+
+  /** True while the machine runs out of process ids. */
+  set pressed(pressed: boolean) {
+    this.host.put("/proc/loadavg", `0.1 0.2 0.3 1/${pressed ? 32_500 : 200} 4242\n`);
   }
 
   #latency = 0;
@@ -171,6 +180,7 @@ export class World {
   /** Everything works again. */
   clear(): void {
     this.weather = calm;
+    this.pressed = false;
     this.#latency = 0;
     this.answers.clear();
     delete this.runtime.notReady.runtime;
@@ -358,7 +368,14 @@ let loaded: { config: KubeletConfig; flags: KubeletFlags } | undefined;
 export async function simulatedConfig(): Promise<{ config: KubeletConfig; flags: KubeletFlags }> {
   if (!loaded) {
     const host = new FakeHost({ files: { "/etc/resolv.conf": "nameserver 10.0.0.53\n" } });
-    const argv = [`--pod-manifest-path=${manifestDir}`, `--root-dir=${rootDir}`, "--resolv-conf=/etc/resolv.conf"];
+    const argv = [
+      `--pod-manifest-path=${manifestDir}`,
+      `--root-dir=${rootDir}`,
+      "--resolv-conf=/etc/resolv.conf",
+      "--eviction-hard=pid.available<1000",
+      "--eviction-pressure-transition-period=30s",
+      "--denolet-eviction-static-pods",
+    ];
     const { config, flags } = await loadConfig({ argv, host, log: silent });
     loaded = { config, flags };
   }
