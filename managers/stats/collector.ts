@@ -15,7 +15,7 @@ import type { StatHierarchies } from "./group_source.ts";
 import { KeptFiles } from "./kept_files.ts";
 import { Measured } from "./measured.ts";
 import { bootTime, diskTraffic, networkOf, rlimit } from "./node_files.ts";
-import { PodFiles } from "./pod_files.ts";
+import { PodFiles, type PodFilesOptions } from "./pod_files.ts";
 import { ProcessFiles } from "./process_files.ts";
 import { sumOf } from "./sum.ts";
 import { type ToldContainer, toldContainer } from "./told.ts";
@@ -52,6 +52,8 @@ export interface StatsOptions {
   readonly systemGroups: readonly { readonly name: SystemSample["name"]; readonly group: string }[];
   /** How long measured disk usage is good for, milliseconds; default a minute. */
   readonly keepMs?: number;
+  /** Volumes of a pod whose drivers tell what they take (CSI, local). */
+  readonly otherVolumes?: NonNullable<PodFilesOptions["otherVolumes"]>;
   /** Told how long it took to measure what a directory takes. */
   readonly onMeasured?: (path: string, seconds: number) => void;
 }

@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock.ts";
-import { messageOf } from "../base/errors.ts";
+import { KubeletError, messageOf } from "../base/errors.ts";
 import type { Host } from "../base/host.ts";
 import type { Journal, JournalRecord } from "../base/journal.ts";
 import type { Logger } from "../base/log.ts";
-import type { LocalBackend, LocalPod, LocalState } from "../server/local/types.ts";
+import type { LocalBackend, LocalImages, LocalPod, LocalState } from "../server/local/types.ts";
 import type { ServedAgent } from "./agent_types.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { getPath, isObject, setPath } from "./config/json.ts";
@@ -72,6 +72,19 @@ export class LocalView implements LocalBackend {
         return reason === undefined ? [] : [{ name, reason }];
       }),
     };
+  }
+
+  async images(signal: AbortSignal): Promise<Omit<LocalImages, "left">> {
+    if (!this.agent) throw new KubeletError("RuntimeUnavailable", "the agent waits for the container runtime");
+    const { verdicts, usagePercent } = await this.agent.agent.imageGC.preview(signal);
+    const images = verdicts.map(({ image: { id, names, sizeBytes }, remove, message }) => ({
+      id,
+      names,
+      size: sizeBytes,
+      remove,
+      message,
+    }));
+    return { images, usagePercent };
   }
 
   /** Leaves the trail file. A failure is logged: only `kubelet logs` misses it. */

@@ -1,6 +1,6 @@
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import { localSocket } from "../../server/local/name.ts";
-import type { LocalPods, LocalRecords, LocalState } from "../../server/local/types.ts";
+import type { LocalImages, LocalPods, LocalRecords, LocalState } from "../../server/local/types.ts";
 
 /** Longest answer that is taken, in bytes, and how long it may take, in milliseconds. */
 const limits = { bytes: 256 << 20, ms: 10_000 } as const;
@@ -11,6 +11,8 @@ export interface AskAgent {
   pods(): Promise<LocalPods>;
   records(uid?: string): Promise<LocalRecords>;
   state(): Promise<LocalState>;
+  /** What becomes of the node's images; rejects with Network when the runtime does not answer. */
+  images(): Promise<LocalImages>;
 }
 
 /** No agent answers: none runs with this root directory, or it may not be asked. */
@@ -25,6 +27,7 @@ export function askAgent(rootDir: string): AskAgent {
     records: async (uid) =>
       await ask(uid === undefined ? "/journal" : `/journal?uid=${encodeURIComponent(uid)}`) as LocalRecords,
     state: async () => await ask("/state") as LocalState,
+    images: async () => await ask("/images") as LocalImages,
   };
 }
 

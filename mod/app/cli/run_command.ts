@@ -67,7 +67,8 @@ async function explain(command: LookingCommand & { command: "explain" }, rootDir
       return explainConfig({ ...(name ? { field: name } : {}), ...(loaded ? { loaded } : {}) });
     }
     case "image":
-      return explainImage(name, (await agent.pods()).pods);
+      // A runtime that does not answer leaves what the pods tell.
+      return explainImage(name, (await agent.pods()).pods, await agent.images().catch(messageOf));
     default:
       return await explainPodNamed({
         word: subject === "pod" ? name : subject,

@@ -1,8 +1,9 @@
+import { messageOf } from "../../base/errors.ts";
 import type { JournalRecord } from "../../base/journal.ts";
-import type { LocalBackend, LocalPods, LocalRecords } from "./types.ts";
+import type { LocalBackend, LocalImages, LocalPods, LocalRecords } from "./types.ts";
 
 /** Most pods and records in one answer, and most characters of a text in a record. */
-const limits = { pods: 1000, records: 500, text: 4096 } as const;
+const limits = { pods: 1000, images: 1000, records: 500, text: 4096 } as const;
 
 export interface LocalAnswer {
   readonly status: number;
@@ -31,9 +32,29 @@ export function answerLocal(request: { method: string; url: string }, backend: L
     default:
       return failure(
         404,
-        `${url.pathname.slice(0, 80)} is not served here; there are /pods, /journal, /config, /state`,
+        `${url.pathname.slice(0, 80)} is not served here; there are /pods, /journal, /config, /state, /images`,
       );
   }
+}
+
+/** Answers `GET /images`, the one question that waits for the runtime; undefined for any other. */
+export function answerImages(
+  request: { method: string; url: string },
+  backend: LocalBackend,
+  signal: AbortSignal,
+): Promise<LocalAnswer> | undefined {
+  if (request.method !== "GET" || new URL(request.url, "http://local").pathname !== "/images") return undefined;
+  const answer = async (): Promise<LocalAnswer> => {
+    try {
+      const { images, usagePercent } = await backend.images(signal);
+      const shown = images.slice(0, limits.images).map((one) => ({ ...one, message: cut(one.message) }));
+      const left = Math.max(0, images.length - limits.images);
+      return json({ images: shown, left, usagePercent } satisfies LocalImages);
+    } catch (thrown) {
+      return failure(503, cut(messageOf(thrown)));
+    }
+  };
+  return answer();
 }
 
 function podsAnswer(backend: LocalBackend): LocalPods {

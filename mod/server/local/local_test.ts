@@ -3,7 +3,7 @@ import { createDenoHost } from "../../base/deno_host.ts";
 import type { JournalRecord } from "../../base/journal.ts";
 import { RecordingLogger, silent } from "../../base/log.ts";
 import type { BoundPod } from "../../kube/types.ts";
-import { answerLocal } from "./answer.ts";
+import { answerImages, answerLocal } from "./answer.ts";
 import { localSocket } from "./name.ts";
 import { serveLocal } from "./serve.ts";
 import type { LocalBackend, LocalState } from "./types.ts";
@@ -34,6 +34,7 @@ const backend = (more: Partial<LocalBackend> = {}): LocalBackend => ({
   records: (uid) => [record(1), record(2, "2")].filter((r) => uid === undefined || r.pod?.uid === uid),
   config: () => ({ maxPods: 5 }),
   state: () => state,
+  images: () => Promise.resolve({ images: [], usagePercent: 1 }),
   ...more,
 });
 const get = (url: string, from = backend()) => {
@@ -48,7 +49,7 @@ const answers: [url: string, status: number, value: unknown][] = [
   ["/journal?uid=__proto__", 200, { records: [], left: 0 }],
   ["/config", 200, { maxPods: 5 }],
   ["/state", 200, state],
-  ["/", 404, { error: "/ is not served here; there are /pods, /journal, /config, /state" }],
+  ["/", 404, { error: "/ is not served here; there are /pods, /journal, /config, /state, /images" }],
 ];
 for (const [url, status, value] of answers) {
   Deno.test(`local API: GET ${url}`, () => assert.deepEqual(get(url), { status, value }));
@@ -71,6 +72,25 @@ Deno.test("local API: answers are bounded, and tell what they leave out", () => 
   const { records, left } = get("/journal", long).value;
   assert.deepEqual([records.length, left, records.at(-1).seq], [500, 700, 1200]);
   assert.deepEqual([records[0].message.length, records[0].error.length], [4097, 4097]);
+});
+
+Deno.test("local API: images wait for the runtime, are bounded, and a runtime that fails is said", async () => {
+  const image = { id: "sha256:1", names: ["web:1"], size: 5, remove: true, message: "m".repeat(10_000) };
+  const images = Array.from({ length: 1200 }, () => image);
+  const request = { method: "GET", url: "/images" };
+  const { signal } = new AbortController();
+  const found = await answerImages(
+    request,
+    backend({ images: () => Promise.resolve({ images, usagePercent: 7 }) }),
+    signal,
+  );
+  const value = JSON.parse(found?.body ?? "");
+  assert.deepEqual([found?.status, value.images.length, value.left, value.usagePercent], [200, 1000, 200, 7]);
+  assert.equal(value.images[0].message.length, 4097);
+  const down = backend({ images: () => Promise.reject(new Error("the runtime is down")) });
+  assert.deepEqual(await answerImages(request, down, signal), { status: 503, body: '{"error":"the runtime is down"}' });
+  assert.equal(answerImages({ method: "POST", url: "/images" }, backend(), signal), undefined);
+  assert.equal(answerImages({ method: "GET", url: "/pods" }, backend(), signal), undefined);
 });
 
 async function within(test: (dir: string) => Promise<void>): Promise<void> {

@@ -1,12 +1,15 @@
 import { messageOf } from "../../base/errors.ts";
 import type { Host } from "../../base/host.ts";
 import type { Logger } from "../../base/log.ts";
-import { answerLocal } from "./answer.ts";
+import { answerImages, answerLocal } from "./answer.ts";
 import { localSocket } from "./name.ts";
 import type { LocalBackend } from "./types.ts";
 
 /** It is made under this name, so that nobody finds it with other rights than its own. No longer than the real one. */
 const unfinished = ".denolet.new";
+
+/** Longest that the runtime is asked about images, milliseconds. */
+const imagesLimitMs = 8000;
 
 export interface ServeLocalOptions {
   readonly rootDir: string;
@@ -32,8 +35,9 @@ export async function serveLocal({ rootDir, backend, host, log, signal }: ServeL
     });
   try {
     await host.remove(made);
-    const server = Deno.serve({ path: made, signal, onListen: () => {}, onError: broken(log) }, (request) => {
-      const { status, body } = answerLocal(request, backend);
+    const server = Deno.serve({ path: made, signal, onListen: () => {}, onError: broken(log) }, async (request) => {
+      const patience = AbortSignal.any([request.signal, AbortSignal.timeout(imagesLimitMs)]);
+      const { status, body } = await (answerImages(request, backend, patience) ?? answerLocal(request, backend));
       return new Response(body, { status, headers: { "content-type": "application/json" } });
     });
     try {

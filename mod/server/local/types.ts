@@ -29,7 +29,28 @@ export interface LocalState {
   readonly unhealthy: readonly { readonly name: string; readonly reason: string }[];
 }
 
-/** What the agent tells on its local socket. None of it may wait for anything. */
+/** An image of the node, and what becomes of it. */
+export interface LocalImage {
+  readonly id: string;
+  /** Its tags and digests. */
+  readonly names: readonly string[];
+  /** Bytes. */
+  readonly size: number;
+  /** Whether the next collection removes it, and why or why not. */
+  readonly remove: boolean;
+  readonly message: string;
+}
+
+/** Answer of /images. */
+export interface LocalImages {
+  readonly images: readonly LocalImage[];
+  /** How many images more there are than an answer holds. */
+  readonly left: number;
+  /** Use of the disk that images are on. */
+  readonly usagePercent: number;
+}
+
+/** What the agent tells on its local socket. None of it may wait for anything, but for the images. */
 export interface LocalBackend {
   pods(): readonly LocalPod[];
   /** Journal records kept in memory, oldest first; of one pod when a UID is given. */
@@ -37,6 +58,8 @@ export interface LocalBackend {
   /** The configuration in use, v1beta1; credentials in it are masked. */
   config(): unknown;
   state(): LocalState;
+  /** Every image, those that would be removed now first. Asks the runtime; rejects when it does not answer. */
+  images(signal: AbortSignal): Promise<Omit<LocalImages, "left">>;
 }
 
 /** Answer of /pods. */

@@ -39,10 +39,11 @@ function agent(more: Partial<LocalState> = {}, records: JournalRecord[] = []): A
     state: () => Promise.resolve({ ...state, ...more }),
     pods: () => Promise.resolve({ pods: [web], left: 0 }),
     records: () => Promise.resolve({ records, left: 0 }),
+    images: away,
   };
 }
 const away = () => Promise.reject(new NoAgent("Network", "no agent runs"));
-const noAgent: AskAgent = { state: away, pods: away, records: away };
+const noAgent: AskAgent = { state: away, pods: away, records: away, images: away };
 
 const explain = (word: string, of: AskAgent, journal = "") =>
   explainPodNamed({
