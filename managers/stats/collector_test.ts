@@ -231,3 +231,88 @@ Deno.test("a container without a group that can be found is told as the runtime 
   assert.equal((await stats.collect("summary")).pods[0]?.sample?.memory?.usage, 90, "what it told last");
   assert.equal(calls, 3);
 });
+
+Deno.test("open files, sockets and limits of a group's processes; the node's disks with what their devices did", async () => {
+  const { stats, host, scope, groupOf } = setUp(2);
+  await using _scope = scope;
+  const { procRoot, cgroupRoot } = host;
+  host.put(`${cgroupRoot}${groupOf[main]}/cgroup.procs`, "41\n42\n0\n");
+  host.putNode(`${procRoot}/41/fd/0`, "symlink", "/dev/null");
+  host.putNode(`${procRoot}/41/fd/3`, "symlink", "socket:[77]");
+  host.put(`${procRoot}/41/limits`, "Max open files            1024                 4096                 files\n");
+  host.putNode(`${procRoot}/42/fd/1`, "symlink", "socket:[78]");
+  host.put(`${procRoot}/diskstats`, "   0 0 root 1 2 3 4 5 6 7 8 9 10 11 0 0 0 0 0 0\n   7 0 short 1\n");
+  const { pods: [web], node } = await stats.collect("cadvisor");
+  const own = web?.containers[0]?.sample;
+  assert.deepEqual(own?.processes, [41, 42], "0 stands for a process of another PID namespace");
+  assert.deepEqual(own?.open, { descriptors: 3, sockets: 2, limit: 1024 });
+  assert.equal(web?.sandbox?.sample?.open?.sockets, 0, "a process that is gone has nothing open");
+  const [disk] = node.disks ?? [];
+  assert.equal(disk?.fs.capacity, node.fs?.capacity);
+  const { reads, sectorsRead, writeMs, inFlight, ioMs, weightedMs } = disk?.traffic ?? {};
+  assert.deepEqual([reads, sectorsRead, writeMs, inFlight, ioMs, weightedMs], [1, 3, 8, 9, 10, 11]);
+});
+
+Deno.test("a volume in memory has the room of its own file system and is no ephemeral storage", async () => {
+  const volumes = [
+    { name: "fast", emptyDir: { medium: "Memory" } },
+    { name: "cache", emptyDir: {} },
+    { name: "facts", downwardAPI: {} },
+    { name: "conf", configMap: { name: "c" } },
+    { name: "never", emptyDir: {} },
+  ];
+  const claim = { at: 1, name: "data", claim: { name: "data-0", namespace: "ns" }, used: 7 };
+  const { stats, host, scope } = setUp(2, {
+    podByUid: () => ({ ...pod, spec: { containers: [], volumes } }),
+    otherVolumes: (uid) => Promise.resolve(uid === "u1" ? [claim] : []),
+  });
+  await using _scope = scope;
+  const of = (plugin: string, name: string) => `/root/pods/u1/volumes/kubernetes.io~${plugin}/${name}`;
+  await host.mkdir(of("empty-dir", "fast"));
+  await host.mount({ source: "tmpfs", target: of("empty-dir", "fast"), type: "tmpfs" });
+  host.setSpace(of("empty-dir", "fast"), { total: 100, free: 60, available: 50, inodes: 10, inodesFree: 8 });
+  host.put(`${of("empty-dir", "fast")}/x`, "12");
+  host.put(`${of("downward-api", "facts")}/labels`, "a");
+  host.put(`${of("configmap", "conf")}/key`, "value");
+  const { pods: [web], node } = await stats.collect("summary");
+  const shown = new Map(web?.volumes?.map((each) => [each.name, each]));
+  assert.deepEqual([...shown.keys()], ["fast", "cache", "facts", "conf", "data"]);
+  const fast = shown.get("fast");
+  assert.deepEqual([fast?.capacity, fast?.available, fast?.inodesFree, fast?.inodesUsed], [100, 50, 8, 2]);
+  assert.equal(shown.get("cache")?.capacity, node.fs?.capacity);
+  assert.deepEqual(shown.get("data"), claim);
+  const logs = web?.containers[0]?.logs?.used ?? NaN;
+  const counted = (shown.get("cache")?.used ?? NaN) + (shown.get("conf")?.used ?? NaN);
+  assert.equal(web?.ephemeralStorage?.used, logs + counted);
+});
+
+Deno.test("settings are read once a minute; what a kernel does not have is not looked for at each collection", async () => {
+  const { stats, clock, host, scope, groupOf } = setUp(1);
+  await using _scope = scope;
+  const own = groupOf[main] ?? "";
+  const reads = (file: string) => host.operations.filter(({ path }) => path.endsWith(`${own}/${file}`)).length;
+  const limit = () => stats.collect("cadvisor").then(({ pods: [web] }) => web?.containers[0]?.sample?.memory?.limit);
+  assert.equal(await limit(), 4096);
+  putGroup(host, 1, own, { cpuMs: 400, usage: 600, inactiveFile: 700, rss: 200, limit: 8192 });
+  await clock.advance(2000);
+  assert.equal(await limit(), 4096);
+  assert.equal(reads("memory.limit_in_bytes"), 1);
+  assert.equal(
+    reads("memory.kmem.usage_in_bytes") + reads("memory.max_usage_in_bytes"),
+    0,
+    "another group has shown that there are none",
+  );
+  await clock.advance(60_000);
+  assert.equal(await limit(), 8192);
+});
+
+Deno.test("cgroup v2: a group without a controller does not hide the figures of others", async () => {
+  const { stats, host, scope, groupOf } = setUp(2);
+  await using _scope = scope;
+  await host.remove(`${host.cgroupRoot}/kubepods/memory.current`);
+  await host.remove(`${host.cgroupRoot}/kubepods/pids.current`);
+  const { pods: [web], node: { system } } = await stats.collect("cadvisor");
+  assert.deepEqual([system[0]?.sample.pids, system[0]?.sample.memory], [undefined, undefined]);
+  assert.equal(web?.sample?.memory?.usage, 800);
+  assert.equal(web?.containers[0]?.sample?.pids, 1, groupOf[main]);
+});

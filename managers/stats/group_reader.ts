@@ -57,7 +57,9 @@ export class GroupReader implements GroupSource {
       ? this.hierarchies.roots.get("memory") ?? this.host.cgroupRoot
       : this.hierarchies.roots.get(controller);
     if (base === undefined) return undefined;
-    const name = root ? `/${file}` : file;
+    // Files differ between the root and the rest, and with version 2 by the controllers that the group above gives.
+    const above = this.hierarchies.version === 2 ? path.slice(0, path.lastIndexOf("/")) : "";
+    const name = root ? `/${file}` : `${above} ${file}`;
     const until = this.#absent.get(name);
     if (until !== undefined && until > this.#now()) return undefined;
     const full = `${base}${root ? "" : path}/${file}`;
@@ -82,6 +84,7 @@ export class GroupReader implements GroupSource {
   /** Forgets all other groups. */
   keep(groups: ReadonlySet<string>): void {
     for (const group of this.#settings.keys()) if (!groups.has(group)) this.#settings.delete(group);
+    for (const [name, until] of this.#absent) if (until <= this.#now()) this.#absent.delete(name);
   }
 }
 
