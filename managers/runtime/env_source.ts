@@ -109,8 +109,7 @@ async function secretData(
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, Uint8Array>>> {
   const { data = {} } = await objects.secret(namespace, name, signal);
-  const bytes = (text: string) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  return Object.fromEntries(Object.entries(data).map(([key, text]) => [key, bytes(text)]));
+  return Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Uint8Array.fromBase64(text)]));
 }
 
 /** The text of a volume's file; undefined, and why in the log, when it cannot be read. */

@@ -18,7 +18,7 @@ export interface Mapping {
 }
 
 function decoded(data: Readonly<Record<string, string>> | undefined): [string, Uint8Array][] {
-  return Object.entries(data ?? {}).map(([key, text]) => [key, Uint8Array.from(atob(text), (c) => c.charCodeAt(0))]);
+  return Object.entries(data ?? {}).map(([key, text]) => [key, Uint8Array.fromBase64(text)]);
 }
 
 /**

@@ -39,8 +39,7 @@ function stringIn(entry: Readonly<Record<string, unknown>>, field: string, what:
 function userOf(auth: string, what: string): { username: string; password: string } {
   let text: string;
   try {
-    const bytes = Uint8Array.from(atob(auth), (c) => c.charCodeAt(0));
-    text = new TextDecoder().decode(bytes);
+    text = new TextDecoder().decode(Uint8Array.fromBase64(auth));
   } catch {
     refuse(what, "auth is no base64");
   }

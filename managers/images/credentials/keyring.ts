@@ -63,7 +63,7 @@ function addSecret(keyring: RegistryKeyring, { type = "", data = {}, metadata = 
   if (!known || !text) return;
   const { uid = "", namespace = "", name = "" } = metadata;
   const source: CredentialSource = { kind: "secret", uid, namespace, name };
-  const decoded = new TextDecoder().decode(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
+  const decoded = new TextDecoder().decode(Uint8Array.fromBase64(text));
   keyring.add(known.read(decoded, `pull secret ${namespace}/${name}`), source);
 }
 
