@@ -12,8 +12,8 @@ import {
 export interface MachineCapacity {
   readonly memory: number;
   readonly cpus: number;
-  /** Bytes of the file system that the root directory is on. */
-  readonly ephemeralStorage: number;
+  /** Bytes of the file system that the root directory is on; undefined where pods are not held to any (localStorageCapacityIsolation). */
+  readonly ephemeralStorage?: number;
   /** Bytes of a page, and of all pages of that size; none when not given. */
   readonly hugePages?: readonly { readonly size: number; readonly total: number }[];
 }
@@ -53,7 +53,9 @@ export function nodeCapacity(
   ]);
   return {
     cpu: formatQuantity(quantityOf(machine.cpus)),
-    "ephemeral-storage": formatQuantity(quantityOf(machine.ephemeralStorage, "BinarySI")),
+    ...(machine.ephemeralStorage === undefined
+      ? {}
+      : { "ephemeral-storage": formatQuantity(quantityOf(machine.ephemeralStorage, "BinarySI")) }),
     memory: formatQuantity(quantityOf(machine.memory, "BinarySI")),
     pods: String(Math.min(perCore, config.maxPods)),
     ...Object.fromEntries(hugePages),

@@ -2,6 +2,7 @@ import type { RuntimeService } from "../../cri/api.ts";
 import { createImageClient, createRuntimeClient } from "../../cri/grpc.ts";
 import { journaledRuntime } from "../../cri/journaled.ts";
 import { detectCgroups, type Hierarchies } from "../../managers/cgroups/hierarchies.ts";
+import { raiseOpenFiles } from "../../managers/node/open_files.ts";
 import { networkDialers } from "../../managers/probes/prober.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { asError, isAborted, KubeletError, messageOf } from "../base/errors.ts";
@@ -116,6 +117,10 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const hierarchies = await detectCgroups(host);
   const events = new LogEvents(log);
   await checkMachine({ config, host, hierarchies, events, log });
+  scope.spawn(
+    "open files",
+    (signal) => raiseOpenFiles({ host, pid: Deno.pid, wanted: config.maxOpenFiles, log, signal }),
+  );
 
   using runtimeClient = createRuntimeClient({
     endpoint: config.containerRuntimeEndpoint,
@@ -142,6 +147,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     interfaces: () => Deno.networkInterfaces(),
     arch: Deno.build.arch,
     memoryV2: memoryOfV2(hierarchies),
+    ignoreEviction: flags.experimentalAllocatableIgnoreEviction,
   });
   const journalFile = new JournalFile({ path: `${flags.rootDir}/journal.jsonl`, log, store: journalStore(host) });
   const journal = new Journal({ clock, sink: journalFile.sink, limit: 2000 });

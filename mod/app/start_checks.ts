@@ -1,4 +1,5 @@
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
+import { applyTunables } from "../../managers/node/tunables.ts";
 import { KubeletError, messageOf } from "../base/errors.ts";
 import type { Host } from "../base/host.ts";
 import type { Logger } from "../base/log.ts";
@@ -11,11 +12,11 @@ export function swapDevices(table: string): string[] {
 }
 
 /**
- * Looks whether the machine is one that the configuration accepts (features.md A14, A16, A17). Rejects with BadConfig
+ * Looks whether the machine is one that the configuration accepts (features.md A14, A15, A16, A17). Rejects with BadConfig
  * that names the setting; what only weakens the node is logged. That cgroup v1 is allowed at all, validation has seen.
  */
 export async function checkMachine(options: {
-  config: Pick<KubeletConfig, "failSwapOn" | "oomScoreAdj">;
+  config: Pick<KubeletConfig, "failSwapOn" | "oomScoreAdj" | "protectKernelDefaults">;
   host: Pick<Host, "readText" | "writeControl" | "procRoot">;
   hierarchies: Pick<Hierarchies, "version">;
   events: EventSink;
@@ -37,6 +38,7 @@ export async function checkMachine(options: {
       );
     }
   }
+  await applyTunables({ host, protect: config.protectKernelDefaults, log });
   try {
     await host.writeControl(`${host.procRoot}/self/oom_score_adj`, String(config.oomScoreAdj));
   } catch (thrown) {

@@ -1,4 +1,5 @@
 import assert from "@assert";
+import { kernelTunables } from "../../managers/node/tunables.ts";
 import { FakeClock } from "../base/fake_clock.ts";
 import { FakeHost } from "../base/fake_host.ts";
 import { RecordingLogger } from "../base/log.ts";
@@ -10,12 +11,19 @@ const heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 function setUp(swaps: string) {
   const host = new FakeHost({
     clock: new FakeClock(),
-    files: { "/proc/swaps": heading + swaps, "/proc/self/oom_score_adj": "0\n" },
+    files: {
+      "/proc/swaps": heading + swaps,
+      "/proc/self/oom_score_adj": "0\n",
+      ...Object.fromEntries(kernelTunables.map(([name]) => [`/proc/sys/${name}`, "0\n"])),
+    },
   });
   const log = new RecordingLogger();
   const events = new RecordingEvents();
-  const check = (config: { failSwapOn: boolean; oomScoreAdj: number }, version: 1 | 2 = 2) =>
-    checkMachine({ config, host, hierarchies: { version }, events, log });
+  const check = (
+    config: { failSwapOn: boolean; oomScoreAdj: number; protectKernelDefaults?: boolean },
+    version: 1 | 2 = 2,
+  ) =>
+    checkMachine({ config: { protectKernelDefaults: false, ...config }, host, hierarchies: { version }, events, log });
   return { host, log, events, check };
 }
 
@@ -44,4 +52,12 @@ Deno.test("cgroup v1 is told as a node event", async () => {
   await t.check({ failSwapOn: true, oomScoreAdj: 0 }, 1);
   await t.check({ failSwapOn: true, oomScoreAdj: 0 }, 2);
   assert.deepEqual(t.events.nodeEvents.map((e) => e.reason), ["CgroupV1"]);
+});
+
+Deno.test("the kernel's tunables are set at the start, or refused", async () => {
+  const t = setUp("");
+  const config = { failSwapOn: true, oomScoreAdj: 0 };
+  await assert.rejects(t.check({ ...config, protectKernelDefaults: true }), /kernel\/panic, expected value: 10/);
+  await t.check(config);
+  assert.equal((await t.host.readText("/proc/sys/kernel/panic")).trim(), "10");
 });
