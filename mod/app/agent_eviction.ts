@@ -6,6 +6,8 @@ import type { ContainerGC } from "../../managers/gc/collector.ts";
 import type { ImageGC } from "../../managers/gc/image_gc.ts";
 import type { StatsSource } from "../../managers/stats/collector.ts";
 import { mountOf } from "../../managers/stats/node_files.ts";
+import { parsePsi } from "../../managers/stats/parse.ts";
+import type { StatsSnapshot } from "../../managers/stats/types.ts";
 import type { Host } from "../base/host.ts";
 import type { Scope } from "../base/scope.ts";
 import type { PodStatus } from "../kube/types.ts";
@@ -68,7 +70,7 @@ export function makeEviction(o: AgentOptions, parts: {
   const { stats, workers, containers, imageGC, images } = parts;
   return new EvictionManager({
     policy: evictionPolicy(config, flags),
-    stats,
+    stats: { collect: async (detail) => withPressure(host, await stats.collect(detail)) },
     pods: evictionPods(workers),
     reclaim: {
       containers: (signal) => containers.collect(signal, { unused: true }),
@@ -81,6 +83,21 @@ export function makeEviction(o: AgentOptions, parts: {
     journal,
     ...(meter ? { meter } : {}),
   });
+}
+
+/** Adds the machine's lost time where groups do not tell of any, as on cgroup v1; a kernel without PSI tells nothing. */
+export function withPressure(host: Pick<Host, "readTextNow" | "procRoot">, snapshot: StatsSnapshot): StatsSnapshot {
+  const { sample } = snapshot.node;
+  if (sample.psi?.memory) return snapshot;
+  let text: string | undefined;
+  try {
+    text = host.readTextNow(`${host.procRoot}/pressure/memory`);
+  } catch {
+    return snapshot; // Compiled in but switched off: who asked for it is told that the signal cannot be read.
+  }
+  const memory = parsePsi(text);
+  if (!memory) return snapshot;
+  return { ...snapshot, node: { ...snapshot.node, sample: { ...sample, psi: { ...sample.psi, memory } } } };
 }
 
 function evictionPods(workers: PodWorkers): EvictionPods {

@@ -9,7 +9,8 @@ import { FakeClock } from "../base/fake_clock.ts";
 import { FakeHost } from "../base/fake_host.ts";
 import type { MountEntry } from "../base/host.ts";
 import { silent } from "../base/log.ts";
-import { diskLayout, evictionPolicy, wasEvicted } from "./agent_eviction.ts";
+import { snapshot } from "../../managers/eviction/testing.ts";
+import { diskLayout, evictionPolicy, wasEvicted, withPressure } from "./agent_eviction.ts";
 import { loadConfig } from "./config/load.ts";
 
 function mount(id: number, source: string, target: string): MountEntry {
@@ -122,3 +123,24 @@ Deno.test("an evicted pod is one that has failed for that reason", () => {
   assert.equal(wasEvicted({ phase: "Failed", reason: "Error" }), false);
   assert.equal(wasEvicted(undefined), false);
 });
+
+Deno.test("lost time is the machine's where groups tell of none", () => {
+  const host = new FakeHost({ clock: new FakeClock() });
+  const reading = snapshot(1);
+  assert.equal(withPressure(host, reading).node.sample.psi, undefined, "a kernel without PSI");
+  const line = "avg10=1.50 avg60=2.00 avg300=0.10 total=7";
+  host.put("/proc/pressure/memory", `some ${line}\nfull ${line}\n`);
+  assert.equal(withPressure(host, reading).node.sample.psi?.memory?.full.avg10, 1.5);
+  const psi = { memory: { some: time(9), full: time(9) } };
+  const own = snapshot(1, { sample: { at: 1, psi } });
+  assert.equal(withPressure(host, own), own, "a group that tells is not asked twice");
+  host.fault((operation) => {
+    if (operation === "readText") throw new Error("EOPNOTSUPP");
+    return undefined;
+  });
+  assert.equal(withPressure(host, reading), reading, "PSI that is switched off");
+});
+
+function time(avg10: number) {
+  return { total: 0, avg10, avg60: 0, avg300: 0 };
+}

@@ -69,6 +69,8 @@ export async function nodeFacts(options: {
   arch: string;
   /** Directory of the memory controller's hierarchy on cgroup v2; undefined on v1. */
   memoryV2: string | undefined;
+  /** Hard eviction thresholds do not lessen what pods may have (--experimental-allocatable-ignore-eviction). */
+  ignoreEviction?: boolean;
 }): Promise<NodeFacts> {
   const { host, config, rootDir, nodeIp } = options;
   const [{ memory, cpus, swap }, space, routes, kernel, sys, swapController, pids] = await Promise.all([
@@ -81,7 +83,12 @@ export async function nodeFacts(options: {
     options.memoryV2 === undefined ? false : limitsSwap(host, options.memoryV2),
     mostProcesses(host),
   ]);
-  const machine = { memory, cpus, ephemeralStorage: space.total, hugePages: sys.hugePages };
+  const machine = {
+    memory,
+    cpus,
+    ...(config.localStorageCapacityIsolation ? { ephemeralStorage: space.total } : {}),
+    hugePages: sys.hugePages,
+  };
   return {
     name: nodeName(options.hostnameOverride, host.hostname()),
     ips: nodeAddresses({ nodeIp, interfaces: options.interfaces(), routes }),
@@ -92,7 +99,7 @@ export async function nodeFacts(options: {
     allocatable: nodeAllocatable(machine, {
       systemReserved: config.systemReserved,
       kubeReserved: config.kubeReserved,
-      evictionHard: hardThresholds(config),
+      evictionHard: options.ignoreEviction ? {} : hardThresholds(config),
       maxPods: config.maxPods,
       podsPerCore: config.podsPerCore,
     }),

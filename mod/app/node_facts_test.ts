@@ -6,10 +6,14 @@ import { nodeFacts, nodeName } from "./node_facts.ts";
 
 const kernel = { "/proc/sys/kernel/osrelease": "6.1.0\n", "/etc/resolv.conf": "nameserver 10.0.0.53\n" };
 
-async function facts(files: Record<string, string>, memoryV2?: string) {
+async function facts(
+  files: Record<string, string>,
+  memoryV2?: string,
+  more: { argv?: string[]; ignoreEviction?: boolean } = {},
+) {
   const host = new FakeHost({ files: { ...kernel, ...files } });
   host.putDir("/var/lib/kubelet");
-  const { config } = await loadConfig({ argv: [], host, log: silent });
+  const { config } = await loadConfig({ argv: more.argv ?? [], host, log: silent });
   return await nodeFacts({
     host,
     log: silent,
@@ -20,6 +24,7 @@ async function facts(files: Record<string, string>, memoryV2?: string) {
     interfaces: () => [],
     arch: "x86_64",
     memoryV2,
+    ...(more.ignoreEviction === undefined ? {} : { ignoreEviction: more.ignoreEviction }),
   });
 }
 
@@ -49,6 +54,22 @@ Deno.test("the number of processes is the lower of the kernel's limits", async (
     const files = Object.fromEntries(Object.entries(limits).map(([name, text]) => [`/proc/sys/kernel/${name}`, text]));
     assert.equal((await facts(files)).pids, expected);
   }
+});
+
+Deno.test("hard eviction thresholds count against what pods may have, unless they are to be left out", async () => {
+  const argv = ["--eviction-hard=memory.available<1Gi,nodefs.available<1Gi"];
+  const less = await facts({}, undefined, { argv });
+  const all = await facts({}, undefined, { argv, ignoreEviction: true });
+  assert.notDeepEqual(less.allocatable, all.allocatable);
+  assert.equal(all.allocatable.memory, all.capacity.memory);
+  assert.equal(all.allocatable["ephemeral-storage"], all.capacity["ephemeral-storage"]);
+});
+
+Deno.test("without local storage isolation the node has no ephemeral storage to give", async () => {
+  const on = await facts({}), off = await facts({}, undefined, { argv: ["--local-storage-capacity-isolation=false"] });
+  assert.ok(on.capacity["ephemeral-storage"] && on.allocatable["ephemeral-storage"]);
+  assert.equal(off.capacity["ephemeral-storage"], undefined);
+  assert.equal(off.allocatable["ephemeral-storage"], undefined);
 });
 
 Deno.test("the node's name: as given or the machine's, lower-cased; a name that can be none is refused", () => {
