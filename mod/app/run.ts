@@ -148,7 +148,6 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     arch: Deno.build.arch,
     memoryV2: memoryOfV2(hierarchies),
     ignoreEviction: flags.experimentalAllocatableIgnoreEviction,
-    ignoreEviction: flags.experimentalAllocatableIgnoreEviction,
   });
   const journalFile = new JournalFile({ path: `${flags.rootDir}/journal.jsonl`, log, store: journalStore(host) });
   const journal = new Journal({ clock, sink: journalFile.sink, limit: 2000 });
