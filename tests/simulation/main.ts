@@ -21,7 +21,8 @@ export function report(result: RunResult, steps: number | undefined): string {
 
 /**
  * `--seeds N` runs so many from `--first` (1) on; `--seed S` replays one and shows all that happens. `--steps N` sets
- * the number of random steps, `--brief` shows one line for each failure, `--stop` ends at the first.
+ * the number of random steps, `--brief` shows one line for each failure, `--stop` ends at the first, `--cluster` makes the node a
+ * member of a cluster.
  */
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -32,6 +33,7 @@ async function main(): Promise<number> {
       steps: { type: "string" },
       stop: { type: "boolean", default: false },
       brief: { type: "boolean", default: false },
+      cluster: { type: "boolean", default: false },
     },
   });
   const steps = values.steps === undefined ? undefined : Number(values.steps);
@@ -44,6 +46,7 @@ async function main(): Promise<number> {
   for (let seed = first; seed < first + count; seed++) {
     const result = await runSeed({
       seed,
+      cluster: values.cluster,
       ...(steps === undefined ? {} : { steps }),
       ...(values.seed === undefined ? {} : { echo: (line) => out(`${line}\n`) }),
     });

@@ -1,16 +1,19 @@
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
-import type { Agent } from "../../mod/app/agent_types.ts";
+import type { Agent, AgentOptions } from "../../mod/app/agent_types.ts";
 import { createAgent } from "../../mod/app/agent.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import { turn } from "../../mod/base/fake_clock.ts";
 import { Journal } from "../../mod/base/journal.ts";
 import { seeded } from "../../mod/base/random.ts";
+import { Scope } from "../../mod/base/scope.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
 import { Invariants } from "./invariants.ts";
 import { Life } from "./life.ts";
 import { PodMaker } from "./pods.ts";
 import type { RunOptions } from "./run_options.ts";
 import { terminal, turnedAway, type Unsettled, unsettled } from "./settled.ts";
+import { chooseClusterStep } from "./cluster_steps.ts";
+import { makeMember } from "./member.ts";
 import { chooseStep } from "./steps.ts";
 import { Broken } from "./trace.ts";
 import { TraceLogger } from "./trace_logger.ts";
@@ -68,7 +71,8 @@ export class Simulation {
 
   constructor(options: RunOptions) {
     this.#o = options;
-    this.world = new World(options.seed, options.echo ? { echo: options.echo } : {});
+    const { echo, cluster = false } = options;
+    this.world = new World(options.seed, { cluster, ...(echo ? { echo } : {}) });
     const { dice } = this.world;
     this.maxBackOffMs = options.maxBackOffMs ?? dice.pick([7_000, 20_000, 20_000, 60_000, 300_000]);
     this.invariants = new Invariants(this.world, { maxBackOffMs: this.maxBackOffMs });
@@ -89,7 +93,8 @@ export class Simulation {
     try {
       await this.start();
       for (let i = 0; i < steps; i++) {
-        await chooseStep(this);
+        if (world.cluster && world.dice.chance(0.6)) chooseClusterStep(this, world.cluster);
+        else await chooseStep(this);
         await this.advance(world.dice.chance(0.004) ? world.dice.span(600_000, 7_200_000) : world.dice.span(1, 30_000));
         if (i === rest) await this.settle();
       }
@@ -140,18 +145,35 @@ export class Simulation {
     const service = life.runtime(this.#o.between?.(world.service, () => life.kill()) ?? world.service);
     const log = new TraceLogger(world, () => life.alive);
     world.trace.note(`life ${n} begins`);
-    const agent = (this.#o.makeAgent ?? createAgent)({
+    const shared = {
       config: { ...config, crashLoopBackOff: { maxContainerRestartPeriodMs: this.maxBackOffMs } },
       flags,
-      facts: simulatedFacts,
-      hierarchies,
-      cgroupDriver: "cgroupfs",
       host: life.host(world.host),
       clock,
       random: seeded(this.#o.seed * 1000 + n),
       runtime: service,
       images: service,
       runtimeName: "containerd",
+      events: { pod: () => {}, node: () => {} },
+      log,
+    };
+    const member = new Scope("member");
+    const cluster = world.cluster && makeMember({
+      api: world.cluster.api,
+      life,
+      context: { ...shared, runtimeVersion: "v2.1.4", scope: member },
+    });
+    const make = this.#o.makeAgent ?? ((given: AgentOptions) => {
+      const served = createAgent(given);
+      cluster?.start(served);
+      return served;
+    });
+    const agent = make({
+      ...shared,
+      facts: simulatedFacts,
+      hierarchies,
+      cgroupDriver: "cgroupfs",
+      ...(cluster ? { cluster } : {}),
       dial: life.dial(world.dial),
       journal: new Journal({
         clock,
@@ -162,8 +184,6 @@ export class Simulation {
           }
         }),
       }),
-      events: { pod: () => {}, node: () => {} },
-      log,
       onStatus: life.callback((entry) => {
         invariants.onStatus(entry);
         this.#o.onStatus?.(entry);
@@ -177,7 +197,7 @@ export class Simulation {
       this.#bad = thrown;
       world.trace.note(`life ${n} ends${thrown === undefined ? "" : `: ${messageOf(thrown)}`}`);
     };
-    void agent.run(this.#stop.signal).then(() => ended(), ended);
+    void agent.run(this.#stop.signal).then(() => ended(), ended).then(() => member.close());
     await turn();
   }
 
@@ -245,6 +265,7 @@ export class Simulation {
       } else if (++count > stormLimit) {
         this.world.fail("no storm", `${stormLimit} timers fired at one moment`);
       }
+      this.world.cluster?.collect();
       this.#check();
     }
     await clock.advance(end - clock.now());
@@ -297,10 +318,13 @@ export class Simulation {
 
   /** What is not as the manifests want it. */
   unsettled(): Unsettled {
-    return unsettled(this.world, this.#agent?.pods() ?? [], {
+    const told = this.#agent?.pods() ?? [];
+    const found = unsettled(this.world, told, {
       maxBackOffMs: this.maxBackOffMs,
       redefined: this.invariants.redefined,
     });
+    found.problems.push(...this.world.cluster?.problems(told, found.restless) ?? []);
+    return found;
   }
 
   /** When nothing happens the agent does nothing but look. */

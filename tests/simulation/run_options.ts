@@ -9,6 +9,8 @@ export interface RunOptions {
   steps?: number;
   /** How long the world gets to come to rest, milliseconds; default 40 minutes. */
   settleMs?: number;
+  /** The node is a member of a cluster, whose API server is simulated too. */
+  cluster?: boolean;
   echo?: (line: string) => void;
   /** Puts another agent in the place of the real one. */
   makeAgent?: (options: AgentOptions) => Agent;

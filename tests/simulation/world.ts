@@ -18,6 +18,7 @@ import type { BoundPod } from "../../mod/kube/types.ts";
 import { readPod } from "../../mod/sources/manifest.ts";
 import { Dice } from "./dice.ts";
 import { type Plan, planOf, programOf } from "./pods.ts";
+import { SimCluster } from "./sim_cluster.ts";
 import { SimHost } from "./sim_host.ts";
 import { Broken, Trace } from "./trace.ts";
 
@@ -68,6 +69,7 @@ export class World {
   readonly dial: Dialers;
   readonly figures: Figures = { criCalls: 0, faults: 0, lives: 0, pods: 0 };
   weather: Weather = calm;
+  readonly cluster: SimCluster | undefined;
   /** Answers by `<key>/<probe or hook>`; without one it is "ok". */
   readonly answers = new Map<string, Answer>();
   /** Texts of the manifests by path. */
@@ -78,7 +80,8 @@ export class World {
   readonly #faultDice: Dice;
   readonly #parsed = new Map<string, BoundPod | undefined>();
 
-  constructor(seed: number, options: { echo?: (line: string) => void } = {}) {
+  /** @param options.cluster the node is a member of a cluster */
+  constructor(seed: number, options: { echo?: (line: string) => void; cluster?: boolean } = {}) {
     this.dice = new Dice(seed);
     this.#faultDice = new Dice(seed ^ 0x5bd1e995);
     const { clock, dice } = this;
@@ -130,6 +133,7 @@ export class World {
       },
     });
     this.dial = this.#makeDial();
+    if (options.cluster) this.cluster = new SimCluster(this);
   }
 
   /** True while the machine runs out of process ids. */
@@ -183,6 +187,7 @@ export class World {
     this.pressed = false;
     this.#latency = 0;
     this.answers.clear();
+    this.cluster?.clear();
     delete this.runtime.notReady.runtime;
     delete this.runtime.notReady.network;
   }
@@ -233,6 +238,7 @@ export class World {
       names.add(name);
       pods.set(pod.metadata.uid, pod);
     }
+    for (const pod of this.cluster?.wanted() ?? []) pods.set(pod.metadata.uid, pod);
     return pods;
   }
 
