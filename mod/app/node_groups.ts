@@ -4,6 +4,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Scope } from "../base/scope.ts";
 import type { EventSink } from "../kube/events.ts";
+import type { KubeletConfig } from "./config/kubelet_config.ts";
 
 /** How often limits that could not be set are tried again, in milliseconds (runtime-contract.md section 6). */
 const retryMs = 60_000;
@@ -14,7 +15,10 @@ const retryMs = 60_000;
  */
 export async function setUpNodeGroups(options: {
   cgroups: Pick<CgroupManager, "setUpNode">;
-  config: { readonly cgroupsPerQOS: boolean };
+  config: Pick<
+    KubeletConfig,
+    "cgroupsPerQOS" | "enforceNodeAllocatable" | "systemReservedCgroup" | "kubeReservedCgroup"
+  >;
   scope: Scope;
   clock: Clock;
   log: Logger;
@@ -22,8 +26,14 @@ export async function setUpNodeGroups(options: {
 }): Promise<void> {
   const { cgroups, config, scope, clock, log, events } = options;
   if (!config.cgroupsPerQOS) return;
+  const enforced = () => {
+    for (const message of enforcedLimits(config)) {
+      events.node({ type: "Normal", reason: "NodeAllocatableEnforced", message });
+    }
+  };
   try {
     await cgroups.setUpNode(scope.signal);
+    enforced();
   } catch (thrown) {
     const message = messageOf(thrown);
     if (!message.startsWith("Failed to update Node Allocatable Limits")) throw thrown;
@@ -35,10 +45,25 @@ export async function setUpNodeGroups(options: {
         try {
           await cgroups.setUpNode(signal);
           done = true;
+          enforced();
         } catch (again) {
           log.warn("node allocatable limits are still not enforced", { error: messageOf(again) });
         }
       }
     });
   }
+}
+
+/** What is told when the limits are set, in the reference's words. */
+function enforcedLimits(config: Parameters<typeof setUpNodeGroups>[0]["config"]): string[] {
+  return config.enforceNodeAllocatable.flatMap((what) => {
+    if (what === "pods") return ["Updated Node Allocatable limit across pods"];
+    if (what.startsWith("system-reserved")) {
+      return [`Updated limits on system reserved cgroup ${config.systemReservedCgroup}`];
+    }
+    if (what.startsWith("kube-reserved")) {
+      return [`Updated limits on kube reserved cgroup ${config.kubeReservedCgroup}`];
+    }
+    return [];
+  });
 }

@@ -15,7 +15,13 @@ function setUp(answers: (string | undefined)[], cgroupsPerQOS = true) {
     const answer = answers[calls++];
     return answer === undefined ? Promise.resolve() : Promise.reject(new Error(answer));
   };
-  const run = () => setUpNodeGroups({ cgroups: { setUpNode }, config: { cgroupsPerQOS }, scope, clock, log, events });
+  const config = {
+    cgroupsPerQOS,
+    enforceNodeAllocatable: ["pods", "system-reserved-compressible"],
+    systemReservedCgroup: "/system",
+    kubeReservedCgroup: "",
+  };
+  const run = () => setUpNodeGroups({ cgroups: { setUpNode }, config, scope, clock, log, events });
   return { clock, log, events, scope, run, calls: () => calls };
 }
 
@@ -30,6 +36,10 @@ Deno.test("limits that do not fit yet are told once as an event and tried each m
   await t.clock.advance(60_000);
   await t.clock.advance(600_000);
   assert.deepEqual([t.calls(), t.scope.size], [4, 0]);
+  assert.deepEqual(t.events.nodeEvents.slice(1), [
+    { type: "Normal", reason: "NodeAllocatableEnforced", message: "Updated Node Allocatable limit across pods" },
+    { type: "Normal", reason: "NodeAllocatableEnforced", message: "Updated limits on system reserved cgroup /system" },
+  ]);
   await t.scope.close();
 });
 
