@@ -267,11 +267,12 @@ export class AgentPodSyncer implements PodSyncer {
     // First of all: an end that was kept must not outlive the pod and stand in the way of a new one with its UID.
     this.#o.statuses.remove(uid);
     await this.#o.removeLogLinks(pod, observed);
-    await this.#o.runner.removePod(pod, observed, why, signal);
     const because = { pod: podRef(pod), ...why };
     await noted(this.#o, because, "its directory is being removed", () => host.removeTree(this.#o.podDir(uid)));
     const logDir = this.#o.logDir(pod);
     if (logDir !== undefined) await host.removeTree(logDir);
+    // Last of all: by what the runtime has an agent that comes after a kill knows that there is something to do.
+    await this.#o.runner.removePod(pod, observed, why, signal);
     await pleg.refresh(uid, signal);
     this.#memory.delete(uid);
     this.#o.onGone(uid);

@@ -102,7 +102,7 @@ export async function simulationTests(options: { all?: boolean } = {}): Promise<
     name: "simulation",
     paths: [path],
     parallel: true,
-    within: options.all ? 1_200_000 : 180_000,
+    within: options.all ? 1_800_000 : 180_000,
     ...(options.all ? { env: { DENOLET_KILL_POINTS: "all" } } : {}),
   });
 }

@@ -4,21 +4,8 @@ import { exists, namesIn } from "../../scripts/lib/files.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
 import { signal } from "../../scripts/node/processes.ts";
 import { versions } from "./harness.ts";
+import { lives } from "./lives.ts";
 import { box, Observer, patience, pod, runAgent, shell, withObserver } from "./support.ts";
-
-/** Everything by which one sees that a container was touched: its id, start, attempt and state; of each pod. */
-async function lives(seen: Observer, names: readonly string[]) {
-  const all = [];
-  for (const name of names) {
-    for (const { id } of await seen.sandboxes(name)) all.push({ name, sandbox: id });
-    for (const { id } of await seen.containers(name)) {
-      const { status } = await seen.detail(id);
-      const { startedAt, finishedAt, state, metadata } = status;
-      all.push({ name, id, startedAt, finishedAt, state, metadata });
-    }
-  }
-  return all;
-}
 
 const steady = pod("steady", {
   initContainers: [shell("init", "echo init"), box("sidecar", { restartPolicy: "Always" })],
