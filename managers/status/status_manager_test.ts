@@ -54,3 +54,29 @@ Deno.test("the end of a pod that nobody wants is told but not kept; a later pod 
   manager.set(pod("1"), { phase: "Pending" });
   assert.deepEqual(told, [["Running", true], ["Failed", false], ["Pending", true]]);
 });
+
+Deno.test("what the API server knows counts only while this agent knows nothing", () => {
+  const manager = new StatusManager();
+  manager.restore(new Map([["kept", { phase: "Running" }]]));
+  manager.set(pod("own"), { phase: "Running" });
+  for (const uid of ["kept", "own", "new"]) manager.adopt(uid, { phase: "Failed" });
+  assert.deepEqual(["kept", "own", "new"].map((uid) => manager.get(uid)?.phase), ["Running", "Running", "Failed"]);
+});
+
+Deno.test("that a pod is finished is told once and stays so; a pod that is gone is told to be forgotten", () => {
+  const told: [number, boolean][] = [];
+  const forgotten: string[] = [];
+  const manager = new StatusManager({
+    onChange: (e) => told.push([e.version, e.finished]),
+    onForget: (uid) => forgotten.push(uid),
+  });
+  manager.set(pod("1"), { phase: "Failed" });
+  manager.set(pod("1"), { phase: "Failed" }, { finished: true });
+  manager.set(pod("1"), { phase: "Failed" });
+  manager.set(pod("1"), { phase: "Failed", reason: "x" });
+  assert.deepEqual(told, [[1, false], [2, true], [3, true]]);
+  manager.leave("1");
+  assert.deepEqual(forgotten, []);
+  manager.remove("1");
+  assert.deepEqual(forgotten, ["1"]);
+});

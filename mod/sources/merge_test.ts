@@ -106,3 +106,12 @@ Deno.test("the changes carried out one after another always give the wanted pods
     }
   }));
 });
+
+Deno.test("a change of status leaves the definition the very same object", () => {
+  const { merger } = make();
+  const [added] = merger.apply({ source: "api", pods: [boundPod("a", "1", { status: { phase: "Pending" } })] });
+  const [changed] = merger.apply({ source: "api", pods: [boundPod("a", "1", { status: { phase: "Running" } })] });
+  assert.deepEqual([added?.op, changed?.op, changed?.pod.status?.phase], ["add", "reconcile", "Running"]);
+  assert.equal(changed?.pod.spec, added?.pod.spec);
+  assert.equal(changed?.pod.metadata.annotations, added?.pod.metadata.annotations);
+});

@@ -27,7 +27,10 @@ const observed = (uid: string, name = `p${uid}`): ObservedPod => ({
   readAt: 0,
 });
 
-function setUp(options: { admit?: (pod: BoundPod, active: readonly BoundPod[]) => Admission } = {}) {
+function setUp(options: {
+  admit?: (pod: BoundPod, active: readonly BoundPod[]) => Admission;
+  hasEnded?: (pod: BoundPod) => boolean;
+} = {}) {
   const clock = new FakeClock(0);
   const did: string[] = [];
   const note = (step: string) => (p: BoundPod) => {
@@ -52,6 +55,7 @@ function setUp(options: { admit?: (pod: BoundPod, active: readonly BoundPod[]) =
   const events = new RecordingEvents();
   const rejected: string[] = [];
   const forgotten: string[] = [];
+  const added: string[] = [];
   let housekeepings = 0;
   const workers = new PodWorkers({
     scope,
@@ -71,6 +75,8 @@ function setUp(options: { admit?: (pod: BoundPod, active: readonly BoundPod[]) =
     events,
     log: silent,
     pleg: { all: () => runtime, get: (uid) => runtime.find((o) => o.uid === uid) },
+    onAdded: (p) => added.push(p.metadata.uid),
+    ...(options.hasEnded ? { hasEnded: options.hasEnded } : {}),
     admit: options.admit ?? (() => ({ admit: true })),
     onRejected: (p, why) => rejected.push(`${p.metadata.uid}: ${why.reason}: ${why.message}`),
     onForgotten: (uid) => forgotten.push(uid),
@@ -98,6 +104,7 @@ function setUp(options: { admit?: (pod: BoundPod, active: readonly BoundPod[]) =
     events,
     rejected,
     forgotten,
+    added,
     workers,
     start,
     give,
@@ -230,5 +237,75 @@ Deno.test("a pod that runs already is not asked again whether it fits, and count
   assert.deepEqual(asked, ["1 beside 2"]);
   assert.deepEqual(t.rejected.map((r) => r.slice(0, 1)), ["1"]);
   assert.ok(t.workers.has("2"));
+  await t.end();
+});
+
+Deno.test("what has ended, or is to end, is never judged, takes no room, and is only cleaned up", async () => {
+  const asked: string[] = [];
+  const t = setUp({
+    admit: (p, active) => {
+      asked.push(`${p.metadata.uid} beside ${active.map((a) => a.metadata.uid)}`);
+      return { admit: false, reason: "OutOfcpu", message: "no room" };
+    },
+    hasEnded: (p) => p.metadata.uid === "1",
+  });
+  const deleted = pod("2");
+  deleted.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+  await t.start();
+  await t.give([{ op: "add", pod: pod("1") }, { op: "add", pod: deleted }, { op: "add", pod: pod("3") }]);
+  assert.deepEqual(asked, ["3 beside 2"]);
+  assert.deepEqual(t.added, ["1", "2", "3"]);
+  assert.ok(t.workers.has("1") && t.workers.has("2"));
+  await t.end();
+});
+
+Deno.test("of pods that want the same room the oldest gets it", async () => {
+  const asked: string[] = [];
+  const t = setUp({
+    admit: (p) => {
+      asked.push(p.metadata.uid);
+      return { admit: true };
+    },
+  });
+  const made = (uid: string, creationTimestamp: string): PodChange => {
+    const one = pod(uid);
+    return { op: "add", pod: { ...one, metadata: { ...one.metadata, creationTimestamp } } };
+  };
+  await t.start();
+  await t.give([made("young", "2026-01-02T00:00:00Z"), made("old", "2026-01-01T00:00:00Z")]);
+  assert.deepEqual(asked, ["old", "young"]);
+  await t.end();
+});
+
+Deno.test("a pod that cannot even be judged is rejected and stops nothing", async () => {
+  const t = setUp({
+    admit: (p) => {
+      if (p.metadata.uid === "1") throw new Error('spec.containers[0].resources: "x" is no quantity');
+      return { admit: true };
+    },
+  });
+  await t.start();
+  await t.give([{ op: "add", pod: pod("1") }, { op: "add", pod: pod("2") }]);
+  assert.deepEqual(t.rejected, ['1: UnexpectedAdmissionError: spec.containers[0].resources: "x" is no quantity']);
+  assert.deepEqual(t.did, ["sync 2"]);
+  await t.end();
+});
+
+Deno.test("a change of status wakes a pod only when it is not an echo of its own", async () => {
+  const t = setUp();
+  await t.start();
+  await t.give([{ op: "add", pod: pod("1") }]);
+  const gate = { type: "example.com/gate", status: "True" };
+  const echo = { phase: "Running", conditions: [{ type: "Ready", status: "True" }] };
+  const looks = async (status: BoundPod["status"]) => {
+    const before = t.did.length;
+    await t.give([{ op: "reconcile", pod: { ...pod("1"), ...(status ? { status } : {}) } }]);
+    return t.did.slice(before);
+  };
+  assert.deepEqual(await looks(echo), []);
+  assert.deepEqual(await looks({ ...echo, conditions: [gate, ...echo.conditions] }), ["sync 1"]);
+  assert.deepEqual(await looks({ ...echo, message: "x", conditions: [gate] }), []);
+  assert.deepEqual(await looks({ phase: "Failed", conditions: [gate] }), ["sync 1"]);
+  assert.equal(t.store.get("1")?.status?.phase, "Failed");
   await t.end();
 });
