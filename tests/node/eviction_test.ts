@@ -181,3 +181,59 @@ Deno.test("a disk that runs full: conditions, evictions and admission, and back"
     });
   });
 });
+
+Deno.test("memory and process ids that run short: who goes first", async (t) => {
+  await withObserver({ name: "ev-rank", config: calm }, async (seen) => {
+    const { agent } = seen.node;
+    const order = async () => (await journal(seen, "Evict")).map((one) => one.pod?.name.replace(/-ev-rank$/, ""));
+    const keep = (mebibytes: number) =>
+      `x=$(head -c ${mebibytes * 2 ** 20} /dev/zero | tr '\\0' x); trap 'exit 0' TERM; sleep 86400 & wait $!`;
+
+    await t.step("memory: above the request, then priority, then how much", async () => {
+      const pods = {
+        idle: pod("idle", { containers: [box("main")] }),
+        hungry: pod("hungry", { containers: [shell("main", keep(24))] }),
+        important: pod("important", { priority: 1000, containers: [shell("main", keep(32))] }),
+        modest: pod("modest", { containers: [box("main", { resources: { requests: { memory: "256Mi" } } })] }),
+      };
+      for (const [name, manifest] of Object.entries(pods)) await agent.putManifest(`${name}.yaml`, manifest);
+      for (const name of Object.keys(pods)) await seen.ready(name);
+      await waitFor("the memory to be taken", async () => {
+        return (await seen.out("important", "cat /proc/1/statm")).split(" ").map(Number)[1]! > 32 * 256;
+      }, { within: patience });
+      await again(seen, { evictionHard: { "memory.available": "99%" } }, evictable);
+      const modest = await seen.phase("modest", "Failed");
+      assert.deepEqual(await order(), ["hungry", "idle", "important", "modest"]);
+      const low = "The node was low on resource: memory. Threshold quantity: ";
+      const hungry = await seen.status("hungry");
+      assert.ok(hungry?.message?.startsWith(low), hungry?.message);
+      assert.match(
+        hungry?.message ?? "",
+        /Container main was using \d+\w*, request is 0, has larger consumption of memory\. $/,
+      );
+      assert.doesNotMatch(modest.message ?? "", /Container main/);
+    });
+
+    await t.step("process ids: priority, then how many", async () => {
+      for (const name of ["idle", "hungry", "important", "modest"]) await agent.removeManifest(`${name}.yaml`);
+      await again(seen, calm);
+      const many = "for i in 1 2 3 4 5 6 7 8; do sleep 86400 & done; trap 'exit 0' TERM; wait";
+      const pods = {
+        few: pod("few", { containers: [box("main")] }),
+        many: pod("many", { containers: [shell("main", many)] }),
+        last: pod("last", { priority: 1000, containers: [shell("main", many)] }),
+        first: pod("first", { priority: -10, containers: [box("main")] }),
+      };
+      for (const [name, manifest] of Object.entries(pods)) await agent.putManifest(`${name}.yaml`, manifest);
+      for (const name of Object.keys(pods)) await seen.ready(name);
+      await again(seen, { evictionHard: { "pid.available": "1G" } }, evictable);
+      await seen.phase("last", "Failed");
+      assert.deepEqual((await order()).slice(4), ["first", "many", "few", "last"]);
+      const status = await seen.status("many");
+      assert.match(
+        status?.message ?? "",
+        /^The node was low on resource: pids\. Threshold quantity: 1G, available: \d+\w*\. $/,
+      );
+    });
+  });
+});

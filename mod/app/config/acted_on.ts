@@ -83,6 +83,8 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   registerWithTaints: true,
   registryBurst: true,
   registryPullQPS: true,
+  // Counted as the system's; nobody is kept off them.
+  reservedSystemCPUs: "partly",
   resolvConf: true,
   runOnce: true,
   runtimeRequestTimeout: true,
