@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import type { InterfaceAddress } from "../../../managers/node/addresses.ts";
+import { ensureCsiNode } from "../../../managers/node/csi_node.ts";
 import { NodeLease } from "../../../managers/node/lease.ts";
 import { PodCidr } from "../../../managers/node/pod_cidr.ts";
 import { registerNode } from "../../../managers/node/registrar.ts";
@@ -66,6 +67,8 @@ export function clusterNode(context: ClusterContext, network: NodeNetwork = syst
         await record.whenKnown(signal);
         await nodeLease(context, record).run(signal);
       });
+      const csi = { client: clients.main, node: (signal: AbortSignal) => record.whenKnown(signal), clock, log };
+      scope.spawn("CSINode", (signal) => ensureCsiNode(csi, signal));
       const cidr = new PodCidr({ runtime: context.runtime, view: record, clock, log });
       scope.spawn("pod range", (signal) => cidr.run(signal));
     },
