@@ -232,8 +232,7 @@ export class ApiStatusWriter {
       if (patch) {
         const options = { type: "strategic-merge", subresource: "status", signal } as const;
         target.answer = answerOf(await client.patch(resources.pods, { name, namespace }, patch, options));
-        const left = this.#patch({ ...target, entry }, object);
-        target.accepted = left && JSON.stringify(left);
+        this.#judge(target, { ...target, entry }, object, patch);
       }
       target.written = entry.version;
       if (target.since !== undefined) onWritten?.(entry.pod, clock.now() - target.since);
@@ -244,6 +243,17 @@ export class ApiStatusWriter {
     } catch (thrown) {
       await this.#missing(thrown, target, { name, namespace, uid }, signal);
     }
+  }
+
+  /**
+   * What still differs after a write: somebody had changed the object before, and it is written again; or the server
+   * makes something else of what it is sent, every time, and that is accepted.
+   */
+  #judge(target: Target, written: Target, object: BoundPod, sent: StatusPatch): void {
+    const left = this.#patch(written, object);
+    const differs = left && JSON.stringify(left);
+    target.accepted = differs === JSON.stringify(sent) ? differs : undefined;
+    if (differs !== undefined && target.accepted === undefined) this.#want(target, 0);
   }
 
   /** Takes note of an object that is gone, or is another one now; throws on what else may fail a write. */

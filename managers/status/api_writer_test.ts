@@ -314,3 +314,39 @@ Deno.test("a pod that is forgotten is not written any more", async () => {
   assert.deepEqual(writes(), []);
   await scope.close();
 });
+
+Deno.test("a pod that was changed behind a watch that lags is still brought to what it is", async () => {
+  const { clock, api, scope, statuses, make, writes, got, t } = setUp();
+  const pod = make("a");
+  const full = (status: string): PodStatus => ({
+    phase: "Running",
+    conditions: ["Initialized", "Ready"].map((type) => ({ type, status: type === "Ready" ? status : "True" })),
+  });
+  statuses.set(pod, full("True"));
+  await turn();
+  t.deaf = true;
+  api.merge(resources.pods, { name: "a", namespace: "default" }, { status: { conditions: [] } });
+  statuses.set(pod, full("False"));
+  await turn();
+  assert.deepEqual(got("a")?.status?.conditions, full("False").conditions);
+  assert.equal(writes().length, 3);
+  await clock.advance(60_000);
+  assert.equal(writes().length, 3);
+  await scope.close();
+});
+
+Deno.test("what the server makes of a status is written once more and then accepted", async () => {
+  const { clock, api, scope, statuses, make, writes, writer } = setUp();
+  const patch = api.server.patch.bind(api.server);
+  api.server.patch = (...given) => {
+    const made = patch(...given) as Pod;
+    return api.put<Pod>(resources.pods, { ...made, status: { ...made.status, allocatedResources: { cpu: "500m" } } });
+  };
+  statuses.set(make("a"), { ...running(), allocatedResources: { cpu: "0.5" } });
+  await clock.advance(100);
+  assert.equal(writes().length, 2);
+  writer.heard();
+  await clock.advance(60_000);
+  assert.equal(writes().length, 2);
+  await scope.close();
+});

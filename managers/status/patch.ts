@@ -37,13 +37,16 @@ function fieldsPatch(before: Fields, next: Fields, lists?: ReadonlyMap<string, s
   return patch;
 }
 
-/** The members that changed, those to be deleted, and the order of all when it is not that of the server's list. */
+/**
+ * The members that changed, each whole, in case somebody has taken it away meanwhile; those to be deleted; and the order
+ * of all.
+ */
 function listPatch(field: string, key: string, before: readonly Fields[], next: readonly Fields[]): Fields {
   const items: Fields[] = [];
   for (const item of next) {
     const old = before.find((b) => b[key] === item[key]);
     if (!old) items.push(item);
-    else if (!same(old, item)) items.push({ ...fieldsPatch(old, item), [key]: item[key] });
+    else if (!same(old, item)) items.push({ ...fieldsPatch(old, item), ...item });
   }
   for (const old of before) {
     if (!next.some((item) => item[key] === old[key])) items.push({ $patch: "delete", [key]: old[key] });

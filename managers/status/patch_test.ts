@@ -72,12 +72,23 @@ Deno.test("only what differs is sent, lists of ours whole, with the UID it is me
       { type: "PodScheduled", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z", observedGeneration: 1 },
     ],
   };
+  const old: PodStatus = {
+    ...before,
+    conditions: [...before.conditions ?? [], { type: "x", status: "True", reason: "y" }],
+  };
+  assert.deepEqual(
+    statusPatch("u1", old, { ...before, conditions: [{ type: "x", status: "True" }] })?.status.conditions,
+    [
+      { reason: null, type: "x", status: "True" },
+      { $patch: "delete", type: "PodScheduled" },
+    ],
+  );
   assert.deepEqual(statusPatch("u1", before, next), {
     metadata: { uid: "u1" },
     status: {
       phase: "Running",
       "$setElementOrder/conditions": [{ type: "Ready" }, { type: "PodScheduled" }],
-      conditions: [{ type: "Ready", status: "True" }, { observedGeneration: 1, type: "PodScheduled" }],
+      conditions: next.conditions,
     },
   });
 });

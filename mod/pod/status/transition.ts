@@ -102,7 +102,8 @@ export function mergeStatus({ pod, reported, next, mayRun, now }: MergeInput): P
     conditions = conditions.map((c) => {
       if (!isReady(c)) return c;
       const { message: _, ...rest } = c;
-      return { ...rest, status: "False", reason, lastTransitionTime: stamp(now) };
+      const old = before.find(({ type, status }) => type === c.type && status === "False");
+      return { ...rest, status: "False", reason, lastTransitionTime: old?.lastTransitionTime ?? stamp(now) };
     });
   }
   const { phase: _phase, reason: _reason, message: _message, conditions: _conditions, ...rest } = next;
