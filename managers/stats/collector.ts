@@ -93,7 +93,7 @@ class Collector implements StatsSource {
   readonly #files: PodFiles;
   readonly #open: ProcessFiles;
   readonly #fileSystems: FileSystems;
-  readonly #told: Measured<ReadonlyMap<string, ToldContainer>>;
+  readonly #told: Measured<Told>;
   readonly #running = new Map<Detail, Promise<StatsSnapshot>>();
   #last: StatsSnapshot | undefined;
   #boot: number | undefined;
@@ -137,7 +137,7 @@ class Collector implements StatsSource {
     const at = clock.now();
     const whole = detail !== "resource";
     const listed = [...observed()].map(shown).filter((each) => each !== undefined);
-    const [node, told] = await Promise.all([this.#node(detail), whole ? this.#toldByRuntime() : undefined]);
+    const [node, told] = await Promise.all([this.#node(detail), whole ? this.#toldByRuntime(listed) : undefined]);
     const found: PodSample[] = [];
     for (const each of listed) found.push(await this.#pod(each, detail));
     const pods = await this.#withTold(detail === "cadvisor" ? await this.#withOpenFiles(found) : found);
@@ -283,7 +283,7 @@ class Collector implements StatsSource {
   /** Containers whose groups were not found get what the runtime tells of them, and their pods the sum. */
   async #withTold(pods: readonly PodSample[]): Promise<PodSample[]> {
     if (pods.every(({ containers }) => containers.every(({ sample }) => sample))) return [...pods];
-    const told = await this.#toldByRuntime();
+    const told = await this.#toldByRuntime([]);
     return pods.map((pod) => {
       const containers = pod.containers.map((container) => {
         const sample = container.sample ?? told.get(container.id)?.sample;
@@ -296,21 +296,33 @@ class Collector implements StatsSource {
   }
 
   /** What the runtime tells of containers, by id; what it told last while it has not answered again. */
-  async #toldByRuntime(): Promise<ReadonlyMap<string, ToldContainer>> {
-    return (await this.#told.of([""], runtimeLimitMs)).get("") ?? new Map();
+  async #toldByRuntime(listed: readonly Shown[]): Promise<ReadonlyMap<string, ToldContainer>> {
+    const told = (await this.#told.of([""], runtimeLimitMs)).get("");
+    if (!told) return new Map();
+    const isNew = ({ id, createdAt }: { id: string; createdAt: number }) => createdAt >= told.at && !told.byId.has(id);
+    // Nobody waits for that: the next collection has it.
+    if (listed.some(({ containers }) => containers.some(isNew))) this.#told.renew("");
+    return told.byId;
   }
 
-  async #askRuntime(signal: AbortSignal): Promise<ReadonlyMap<string, ToldContainer> | undefined> {
+  async #askRuntime(signal: AbortSignal): Promise<Told | undefined> {
     const { runtime, clock, log } = this.#o;
+    const at = clock.now();
     try {
       const all = await runtime.listContainerStats({ timeoutMs: runtimeLimitMs, signal });
-      return new Map(all.map((each) => [each.attributes?.id ?? "", toldContainer(each, clock.now())]));
+      return { at, byId: new Map(all.map((each) => [each.attributes?.id ?? "", toldContainer(each, clock.now())])) };
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       log.warn("the runtime gives no statistics of containers", { error: messageOf(thrown) });
       return undefined;
     }
   }
+}
+
+/** What the runtime told of containers, and when it was asked. */
+interface Told {
+  readonly at: number;
+  readonly byId: ReadonlyMap<string, ToldContainer>;
 }
 
 interface Shown {

@@ -316,3 +316,31 @@ Deno.test("cgroup v2: a group without a controller does not hide the figures of 
   assert.equal(web?.sample?.memory?.usage, 800);
   assert.equal(web?.containers[0]?.sample?.pids, 1, groupOf[main]);
 });
+
+Deno.test("a container that is younger than what the runtime told is asked about again, behind the answer", async () => {
+  let calls = 0;
+  const runtime: StatsOptions["runtime"] = {
+    listContainerStats: () => {
+      calls++;
+      const layer = { timestamp: 1n, usedBytes: { value: BigInt(calls) } };
+      const ids = calls === 1 ? ["other"] : [main];
+      return Promise.resolve(
+        ids.map((id) => create(ContainerStatsSchema, { attributes: { id }, writableLayer: layer })),
+      );
+    },
+  };
+  const { stats, scope, see, clock } = setUp(2, { runtime });
+  await using _scope = scope;
+  const rootfs = () => stats.collect("summary").then(({ pods: [web] }) => web?.containers[0]?.rootfs?.used);
+  see([]);
+  await stats.collect("summary");
+  await clock.advance(1100);
+  see([observedPod([{ ...container(main, "main", "running"), createdAt: clock.now() }])]);
+  assert.equal(await rootfs(), undefined);
+  await scope.settled();
+  await clock.advance(1100);
+  assert.equal(await rootfs(), 2);
+  await clock.advance(1100);
+  await rootfs();
+  assert.equal(calls, 2, "once it is told, not again");
+});

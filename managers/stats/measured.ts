@@ -69,6 +69,12 @@ export class Measured<T> {
     return found;
   }
 
+  /** Measures one anew, behind the answers, however young what is known of it may be. */
+  renew(key: string): void {
+    this.#queue.add(key);
+    void this.#work();
+  }
+
   /** Starts measuring what is queued, when nothing does yet; resolves when the queue is empty. */
   #work(): Promise<void> | undefined {
     if (this.#done || this.#queue.size === 0) return this.#done?.promise;

@@ -70,12 +70,33 @@ const cadvisor: readonly (readonly [string, string, readonly string[]])[] = [
   ["container_network_receive_bytes_total", "counter", [...base, "interface"]],
   ["container_network_transmit_errors_total", "counter", [...base, "interface"]],
   ["container_threads", "gauge", base],
+  ["container_threads_max", "gauge", base],
+  ["container_processes", "gauge", base],
+  ["container_file_descriptors", "gauge", base],
+  ["container_sockets", "gauge", base],
+  ["container_ulimits_soft", "gauge", [...base, "ulimit"]],
+  ["container_tasks_state", "gauge", [...base, "state"]],
+  ["container_health_state", "gauge", base],
+  ["container_cpu_load_average_10s", "gauge", base],
+  ["container_cpu_cfs_periods_total", "counter", base],
+  ["container_oom_events_total", "counter", base],
+  ["container_memory_failcnt", "counter", base],
+  ["container_memory_max_usage_bytes", "gauge", base],
+  ["container_memory_swap", "gauge", base],
+  ["container_fs_inodes_free", "gauge", [...base, "device"]],
+  ["container_fs_limit_bytes", "gauge", [...base, "device"]],
+  ["container_spec_cpu_period", "gauge", base],
+  ["container_spec_cpu_quota", "gauge", base],
+  ["container_spec_memory_reservation_limit_bytes", "gauge", base],
+  ["container_spec_memory_swap_limit_bytes", "gauge", base],
   ["container_spec_cpu_shares", "gauge", base],
   ["container_spec_memory_limit_bytes", "gauge", base],
   ["container_fs_usage_bytes", "gauge", [...base, "device"]],
   ["container_scrape_error", "gauge", []],
   ["machine_cpu_cores", "gauge", ["boot_id", "machine_id", "system_uuid"]],
   ["machine_memory_bytes", "gauge", ["boot_id", "machine_id", "system_uuid"]],
+  ["machine_swap_bytes", "gauge", ["boot_id", "machine_id", "system_uuid"]],
+  ["machine_nvm_capacity", "gauge", ["boot_id", "machine_id", "mode", "system_uuid"]],
   ["machine_scrape_error", "gauge", []],
 ];
 
@@ -103,7 +124,30 @@ const own: readonly (readonly [string, string, readonly string[]])[] = [
   ["kubelet_http_requests_total", "counter", ["long_running", "method", "path", "server_type"]],
   ["kubelet_http_inflight_requests", "gauge", ["long_running", "method", "path", "server_type"]],
   ["kubelet_http_requests_duration_seconds", "histogram", ["long_running", "method", "path", "server_type"]],
-  ["kubernetes_build_info", "gauge", ["git_version", "major", "minor"]],
+  ["kubelet_pod_worker_start_duration_seconds", "histogram", []],
+  ["kubelet_working_pods", "gauge", ["config", "lifecycle", "static"]],
+  ["kubelet_cgroup_manager_duration_seconds", "histogram", ["operation_type"]],
+  ["kubelet_admission_rejections_total", "counter", ["reason"]],
+  ["kubelet_container_log_filesystem_used_bytes", "gauge", ["container", "namespace", "pod", "uid"]],
+  ["kubelet_volume_metric_collection_duration_seconds", "histogram", ["metric_source"]],
+  ["kubelet_certificate_manager_client_ttl_seconds", "gauge", []],
+  ["kubelet_orphaned_runtime_pods_total", "counter", []],
+  ["storage_operation_duration_seconds", "histogram", ["migrated", "operation_name", "status", "volume_plugin"]],
+  ["volume_operation_total_seconds", "histogram", ["operation_name", "plugin_name"]],
+  ["volume_manager_total_volumes", "gauge", ["plugin_name", "state"]],
+  ["reconstruct_volume_operations_total", "counter", []],
+  ["rest_client_exec_plugin_ttl_seconds", "gauge", []],
+  ["apiserver_audit_event_total", "counter", []],
+  ["apiserver_client_certificate_expiration_seconds", "histogram", []],
+  ["kubernetes_feature_enabled", "gauge", ["name", "stage"]],
+  ["registered_metrics_total", "counter", ["deprecated_version", "stability_level"]],
+  ["go_goroutines", "gauge", []],
+  ["go_memstats_heap_alloc_bytes", "gauge", []],
+  ["process_network_receive_bytes_total", "counter", []],
+  ["kubernetes_build_info", "gauge", [
+    ...["build_date", "compiler", "git_commit", "git_tree_state", "git_version", "go_version", "major", "minor"],
+    "platform",
+  ]],
   ["kubernetes_healthcheck", "gauge", ["name", "type"]],
   ["kubernetes_healthchecks_total", "counter", ["name", "status", "type"]],
   ["process_cpu_seconds_total", "counter", []],
@@ -129,7 +173,18 @@ async function cpuOf(group: string): Promise<number> {
   return Number(/^usage_usec (\d+)$/m.exec(await Deno.readTextFile(`/sys/fs/cgroup${group}/cpu.stat`))?.[1]) / 1e6;
 }
 
-const memoryLimit = 64 * 2 ** 20;
+const memoryLimit = 64 * 2 ** 20, fastSize = 4 * 2 ** 20;
+
+/** What the contract says of every name: its type, by path and name. */
+const contract = new Map(
+  (await Deno.readTextFile(new URL("../../mod/server/metrics/testdata/names.tsv", import.meta.url))).trim().split("\n")
+    .map((row) => row.split("\t")).map(([path, name, type]) => [`${path} ${name}`, type]),
+);
+
+/** Every family of a page has the contract's type, and is in the contract. */
+function asInContract(path: string, page: Page): void {
+  for (const [name, type] of page.types) assert.equal(type, contract.get(`${path} ${name}`), `${path} ${name}`);
+}
 
 for (const version of versions) {
   Deno.test(`statistics of a node on containerd ${version}`, async (t) => {
@@ -158,16 +213,26 @@ for (const version of versions) {
               ...shell("main", line),
               resources: { limits: { memory: String(memoryLimit), cpu: "200m" } },
               livenessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
-              volumeMounts: [{ name: "cache", mountPath: "/cache" }],
+              volumeMounts: [{ name: "cache", mountPath: "/cache" }, { name: "fast", mountPath: "/fast" }],
             }],
-            volumes: [{ name: "cache", emptyDir: {} }],
+            volumes: [{ name: "cache", emptyDir: {} }, {
+              name: "fast",
+              emptyDir: { medium: "Memory", sizeLimit: String(fastSize) },
+            }],
           }),
         );
         const full = seen.full("one");
         await waitFor("the pod to run", async () => /"running":\{/.test(await get("/pods")), { within: patience });
+        // What was collected for somebody else is shared for a second: it may not have the pod yet.
+        await waitFor(
+          "the pod's statistics",
+          async () => (await get("/metrics/resource")).includes('container="main"'),
+          { within: patience },
+        );
 
         await t.step("/metrics/resource has the contract's names, types, labels and units", async () => {
           const page = parsePage(await get("/metrics/resource"));
+          asInContract("/metrics/resource", page);
           for (const [metric, type, labels, timed] of resource) {
             hasFamily(page, metric, type, labels);
             for (const each of page.samples) {
@@ -184,8 +249,14 @@ for (const version of versions) {
           assert.ok(Math.abs(value("container_start_time_seconds") - Date.now() / 1000) < 600);
         });
         await t.step("/stats/summary has the contract's shape, and what the pod uses", async () => {
-          await get("/stats/summary");
-          const { node, pods } = JSON.parse(await get("/stats/summary"));
+          // What a layer takes is asked of the runtime behind the answers.
+          const whole = async () => JSON.parse(await get("/stats/summary"));
+          await waitFor(
+            "what the runtime tells of the layer",
+            async () => (await whole()).pods[0]?.containers[0]?.rootfs,
+            { within: patience },
+          );
+          const { node, pods } = await whole();
           assert.equal(node.nodeName, seen.nodeName);
           assert.deepEqual(node.systemContainers.map((each: { name: string }) => each.name), ["pods"]);
           const space = ["availableBytes", "capacityBytes", "inodes", "inodesFree", "inodesUsed", "time", "usedBytes"];
@@ -207,8 +278,11 @@ for (const version of versions) {
           // The runtime measures layers each ten seconds: of a new one it tells 0.
           assert.ok(Number.isSafeInteger(main.rootfs.usedBytes));
           assert.equal(main.rootfs.capacityBytes, node.runtime.imageFs.capacityBytes);
-          const [cache] = one.volume;
-          assert.equal(cache.name, "cache");
+          const [cache, fast] = one.volume;
+          assert.deepEqual([cache.name, fast.name], ["cache", "fast"]);
+          assert.deepEqual(Object.keys(cache).sort(), [...space, "name"].sort());
+          assert.equal(cache.capacityBytes, node.fs.capacityBytes);
+          assert.equal(fast.capacityBytes, fastSize, "the room of its own file system");
           assert.ok(cache.usedBytes >= 100_000 && cache.usedBytes < 120_000, String(cache.usedBytes));
           assert.ok(one["ephemeral-storage"].usedBytes >= cache.usedBytes + main.logs.usedBytes);
           assert.ok(one.process_stats.process_count >= 2);
@@ -226,6 +300,18 @@ for (const version of versions) {
         await t.step("/metrics/cadvisor has the contract's names, types and labels", async () => {
           const page = parsePage(await get("/metrics/cadvisor"));
           for (const [metric, type, labels] of cadvisor) hasFamily(page, metric, type, labels);
+          asInContract("/metrics/cadvisor", page);
+          const ofMain = (metric: string) =>
+            page.samples.find((each) => each.name === metric && each.labels.container === "main")?.value ?? NaN;
+          assert.equal(ofMain("container_processes"), 2, "the shell and its sleep");
+          assert.ok(ofMain("container_file_descriptors") >= 6, String(ofMain("container_file_descriptors")));
+          assert.equal(ofMain("container_sockets"), 0);
+          assert.ok(ofMain("container_ulimits_soft") > 0);
+          assert.equal(ofMain("container_spec_cpu_quota"), 20_000);
+          const ofNode = page.samples.filter((each) =>
+            each.name === "container_fs_usage_bytes" && each.labels.id === "/"
+          );
+          assert.ok(ofNode.length > 0 && ofNode.every((each) => each.labels.device !== "" && each.value > 0));
           const limit = page.samples.find((each) =>
             each.name === "container_spec_memory_limit_bytes" && each.labels.container === "main"
           );
@@ -238,8 +324,22 @@ for (const version of versions) {
           assert.ok(cpu && cpu.value > 0 && cpu.value <= now && now - cpu.value < 1, `${cpu?.value} of ${now}`);
         });
         await t.step("/metrics tells what the agent did", async () => {
-          await get("/metrics");
+          await seen.node.agent.putManifest(
+            "huge.json",
+            pod("huge", { containers: [{ ...shell("main", "true"), resources: { requests: { cpu: "900" } } }] }),
+          );
+          await waitFor(
+            "the pod that does not fit to be refused",
+            async () => /^kubelet_admission_rejections_total/m.test(await get("/metrics")),
+            { within: patience },
+          );
+          const asked = { path: "metrics", server_type: "readonly" };
+          const before = parsePage(await get("/metrics"));
+          const requests = before.samples.find((each) =>
+            each.name === "kubelet_http_requests_total" && each.labels.path === "metrics"
+          )?.value ?? NaN;
           const page = parsePage(await get("/metrics"));
+          asInContract("/metrics", page);
           for (const [metric, type, labels] of own) hasFamily(page, metric, type, labels);
           const value = (metric: string, labels: Readonly<Record<string, string>> = {}) =>
             page.samples.find((each) =>
@@ -247,14 +347,23 @@ for (const version of versions) {
             )?.value;
           assert.equal(value("kubelet_running_pods"), 1);
           assert.equal(value("kubelet_running_containers", { container_state: "running" }), 1);
-          assert.equal(value("kubelet_desired_pods", { static: "true" }), 1);
+          assert.equal(value("kubelet_desired_pods", { static: "true" }), 2);
+          assert.equal(value("kubelet_working_pods", { lifecycle: "sync", config: "desired" }), 1);
+          assert.equal(value("kubelet_admission_rejections_total"), 1);
+          const emptyDir = "kubernetes.io/empty-dir";
+          assert.equal(value("volume_manager_total_volumes", { plugin_name: emptyDir }), 2);
+          assert.equal(value("storage_operation_duration_seconds_count", { volume_plugin: emptyDir }), 2);
+          assert.equal(value("kubelet_cgroup_manager_duration_seconds_count", { operation_type: "create" }), 1);
+          assert.equal(value("kubernetes_feature_enabled", { name: "MemoryQoS", stage: "ALPHA" }), 0);
+          const logs = value("kubelet_container_log_filesystem_used_bytes", { pod: full, container: "main" }) ?? 0;
+          assert.ok(logs >= 4096, String(logs));
           assert.equal(value("kubelet_started_pods_total"), 1);
           assert.equal(value("kubelet_started_containers_total", { container_type: "container" }), 1);
           assert.equal(value("kubelet_pod_start_duration_seconds_count"), 1);
           assert.equal(value("kubelet_runtime_operations_total", { operation_type: "run_podsandbox" }), 1);
           assert.equal(value("kubelet_pod_worker_duration_seconds_count", { operation_type: "create" }), 1);
-          assert.equal(value("kubelet_http_requests_total", { path: "metrics", server_type: "readonly" }), 2);
-          assert.equal(value("kubelet_http_inflight_requests", { path: "metrics", server_type: "readonly" }), 1);
+          assert.equal(value("kubelet_http_requests_total", asked), requests + 1);
+          assert.equal(value("kubelet_http_inflight_requests", asked), 1);
           assert.equal(value("kubernetes_healthcheck", { name: "syncloop" }), 1);
           const pleg = value("kubelet_pleg_last_seen_seconds") ?? 0;
           assert.ok(Math.abs(pleg - Date.now() / 1000) < 30, String(pleg));
