@@ -13,7 +13,7 @@ const environment = [
 ].join(",");
 const programs = [
   ...["/usr/bin/busctl", "/usr/bin/getsubids", "/usr/bin/kill", "/usr/bin/ln", "/usr/bin/mkdir", "/usr/bin/mount"],
-  ...["/usr/bin/prlimit", "/usr/bin/touch", "/usr/bin/umount"],
+  ...["/usr/bin/prlimit", "/usr/bin/touch", "/usr/bin/umount", "/usr/sbin/ip6tables", "/usr/sbin/iptables"],
 ].join(",");
 const facts = [
   ...["cpus", "gid", "hostname", "loadavg", "networkInterfaces", "osRelease", "osUptime", "statfs"],

@@ -1,6 +1,7 @@
 import { lookup } from "node:dns/promises";
 import type { InterfaceAddress } from "../../../managers/node/addresses.ts";
 import { ensureCsiNode } from "../../../managers/node/csi_node.ts";
+import { keepIptables } from "../../../managers/node/iptables.ts";
 import { NodeLease } from "../../../managers/node/lease.ts";
 import { PodCidr } from "../../../managers/node/pod_cidr.ts";
 import { registerNode } from "../../../managers/node/registrar.ts";
@@ -69,6 +70,9 @@ export function clusterNode(context: ClusterContext, network: NodeNetwork = syst
       });
       const csi = { client: clients.main, node: (signal: AbortSignal) => record.whenKnown(signal), clock, log };
       scope.spawn("CSINode", (signal) => ensureCsiNode(csi, signal));
+      if (context.config.makeIPTablesUtilChains) {
+        scope.spawn("iptables", (signal) => keepIptables({ host: context.host, clock, log }, signal));
+      }
       const cidr = new PodCidr({ runtime: context.runtime, view: record, clock, log });
       scope.spawn("pod range", (signal) => cidr.run(signal));
     },

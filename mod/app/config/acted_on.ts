@@ -60,6 +60,8 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   "logging.format": true,
   "logging.verbosity": true,
   "logging.vmodule": true,
+  // Where there is an API server.
+  makeIPTablesUtilChains: "partly",
   maxOpenFiles: true,
   maxParallelImagePulls: true,
   maxPods: true,
