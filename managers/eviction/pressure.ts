@@ -27,7 +27,7 @@ export interface PressureResult {
   readonly state: PressureState;
   /** Conditions that hold, in the node's order. */
   readonly conditions: readonly PressureCondition[];
-  /** Thresholds to act upon, those of memory first: met long enough, by a reading that is newer than the last one. */
+  /** Thresholds to act upon, those of memory first: met long enough, by a reading that is not the last one. */
   readonly due: readonly Threshold[];
 }
 
@@ -41,8 +41,9 @@ export function lookAt(before: PressureState, input: PressureInput): PressureRes
   for (const threshold of metNow(before.met, observations, { withReclaim: true })) met.add(threshold);
   const inOrder = thresholds.filter((threshold) => met.has(threshold));
 
-  const since = new Map(inOrder.map((threshold) => [threshold, before.since.get(threshold) ?? now]));
-  const seen = new Map(before.seen);
+  // What seems to come from the future was noted before the clock was set back.
+  const since = new Map(inOrder.map((threshold) => [threshold, Math.min(now, before.since.get(threshold) ?? now)]));
+  const seen = new Map([...before.seen].map(([condition, at]) => [condition, Math.min(now, at)]));
   for (const { signal } of inOrder) seen.set(signalFacts[signal].condition, now);
   // Without a time to stay a condition holds as long as its threshold is met.
   const shown = new Set(inOrder.map(({ signal }) => signalFacts[signal].condition));
@@ -54,8 +55,7 @@ export function lookAt(before: PressureState, input: PressureInput): PressureRes
   const long = inOrder.filter((threshold) => now - (since.get(threshold) ?? now) >= threshold.gracePeriodMs);
   const due = long.filter(({ signal }) => {
     const at = observations.get(signal)?.at;
-    const last = before.observations.get(signal)?.at;
-    return at !== undefined && (at === 0 || last === undefined || at > last);
+    return at !== undefined && (at === 0 || at !== before.observations.get(signal)?.at);
   });
   return { state: { since, seen, met: long, observations }, conditions, due };
 }

@@ -104,6 +104,15 @@ Deno.test("a signal that cannot be read meets nothing, and drops what was met", 
   assert.deepEqual(blind.conditions, ["MemoryPressure"], "for its period");
 });
 
+Deno.test("a clock that is set back neither holds up evictions nor keeps conditions for longer", () => {
+  const node = new Node([hard("memory.available", "1Gi"), hard("pid.available", "100", { grace: 20_000 })]);
+  node.at(10_000_000, { memory: Mi, pids: 50 });
+  assert.deepEqual(node.at(1_000_000, { memory: Mi, pids: 50 }).due, ["memory.available"]);
+  assert.deepEqual(node.at(1_020_000, { pids: 50 }).due, ["pid.available"]);
+  assert.deepEqual(node.at(1_299_999, {}).conditions, ["MemoryPressure", "PIDPressure"]);
+  assert.deepEqual(node.at(1_300_000, {}).conditions, ["PIDPressure"]);
+});
+
 Deno.test("without a transition period a condition holds as long as its threshold is met", () => {
   const node = new Node([hard("memory.available", "1Gi")], 0);
   assert.deepEqual(node.at(1, { memory: Mi }).conditions, ["MemoryPressure"]);

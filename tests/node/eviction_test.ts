@@ -178,6 +178,8 @@ Deno.test("a disk that runs full: conditions, evictions and admission, and back"
       await again(seen, calm, evictable);
       await agent.putManifest("welcome.yaml", pod("welcome", { containers: [box("main")] }));
       await seen.ready("welcome");
+      const unread = (await seen.records()).filter(({ msg }) => / cannot be read/.test(String(msg)));
+      assert.deepEqual(unread, []);
     });
   });
 });

@@ -100,6 +100,22 @@ Deno.test("calls to the runtime are counted with their operation, their time and
   ]);
 });
 
+Deno.test("evictions are counted by what ran short, with the age of the readings", async () => {
+  const { metrics, options } = setUp();
+  metrics.evictionStatsAge("memory.available", 2);
+  metrics.evicted("memory.available");
+  metrics.evicted("memory.available");
+  metrics.evicted("emptydirfs.limit");
+  const page = await kubeletPage(options);
+  assert.deepEqual(of(page, "kubelet_evictions"), [
+    'kubelet_evictions{eviction_signal="memory.available"} 2',
+    'kubelet_evictions{eviction_signal="emptydirfs.limit"} 1',
+  ]);
+  assert.deepEqual(of(page, "kubelet_eviction_stats_age_seconds_sum"), [
+    'kubelet_eviction_stats_age_seconds_sum{eviction_signal="memory.available"} 2',
+  ]);
+});
+
 Deno.test("starts, passes and relists are timed", async () => {
   const { clock, metrics, options } = setUp();
   const startTime = new Date(clock.now()).toISOString();
