@@ -20,23 +20,32 @@ const base: AddressInput = {
 const internal = (...ips: string[]) => ips.map((address) => ({ type: "InternalIP", address }));
 
 const cases: [string, Partial<AddressInput>, string[]][] = [
-  ["one of --node-ip", { nodeIPs: ["10.1.0.5"] }, ["10.1.0.5"]],
-  ["a dual-stack pair, in its order", { nodeIPs: ["2001:db8::5", "10.1.0.5"] }, ["2001:db8::5", "10.1.0.5"]],
-  ["another text of an address is that address", { nodeIPs: ["2001:0db8:0::5"] }, ["2001:db8::5"]],
-  ["what the resolver tells, if it is the machine's", { resolved: ["192.0.2.1", "10.1.0.5"] }, ["10.1.0.5"]],
-  ["of the resolver's answers the preferred family", { resolved: ["2001:db8::5", "10.1.0.5"] }, ["10.1.0.5"]],
-  ["the other family when the resolver knows only that", { resolved: ["2001:db8::5"] }, ["2001:db8::5"]],
-  [":: prefers IPv6", { nodeIPs: ["::"], resolved: ["10.1.0.5", "2001:db8::5"] }, ["2001:db8::5"]],
-  ["loopback is no answer", { resolved: ["127.0.0.1"] }, ["10.2.0.5"]],
-  ["the default route's", {}, ["10.2.0.5"]],
-  ["0.0.0.0: the default route's of IPv4", { nodeIPs: ["0.0.0.0"] }, ["10.2.0.5"]],
-  ["::, the default route's of IPv6", { nodeIPs: ["::"] }, ["2001:db8::5"]],
-  ["external cloud with --node-ip", { externalCloud: true, nodeIPs: ["10.1.0.5"] }, ["10.1.0.5"]],
-  ["external cloud without: the name alone", { externalCloud: true }, []],
-  ["external cloud, family only", { externalCloud: true, nodeIPs: ["0.0.0.0"] }, ["10.2.0.5"]],
+  ["status addresses: one of --node-ip", { nodeIPs: ["10.1.0.5"] }, ["10.1.0.5"]],
+  ["status addresses: a dual-stack pair, in its order", { nodeIPs: ["2001:db8::5", "10.1.0.5"] }, [
+    "2001:db8::5",
+    "10.1.0.5",
+  ]],
+  ["status addresses: another text of an address is that address", { nodeIPs: ["2001:0db8:0::5"] }, ["2001:db8::5"]],
+  ["status addresses: what the resolver tells, if it is the machine's", { resolved: ["192.0.2.1", "10.1.0.5"] }, [
+    "10.1.0.5",
+  ]],
+  ["status addresses: of the resolver's answers the preferred family", { resolved: ["2001:db8::5", "10.1.0.5"] }, [
+    "10.1.0.5",
+  ]],
+  ["status addresses: the other family when the resolver knows only that", { resolved: ["2001:db8::5"] }, [
+    "2001:db8::5",
+  ]],
+  ["status addresses: :: prefers IPv6", { nodeIPs: ["::"], resolved: ["10.1.0.5", "2001:db8::5"] }, ["2001:db8::5"]],
+  ["status addresses: loopback is no answer", { resolved: ["127.0.0.1"] }, ["10.2.0.5"]],
+  ["status addresses: the default route's", {}, ["10.2.0.5"]],
+  ["status addresses: 0.0.0.0: the default route's of IPv4", { nodeIPs: ["0.0.0.0"] }, ["10.2.0.5"]],
+  ["status addresses: ::, the default route's of IPv6", { nodeIPs: ["::"] }, ["2001:db8::5"]],
+  ["status addresses: external cloud with --node-ip", { externalCloud: true, nodeIPs: ["10.1.0.5"] }, ["10.1.0.5"]],
+  ["status addresses: external cloud without: the name alone", { externalCloud: true }, []],
+  ["status addresses: external cloud, family only", { externalCloud: true, nodeIPs: ["0.0.0.0"] }, ["10.2.0.5"]],
 ];
 for (const [name, input, want] of cases) {
-  Deno.test(`status addresses: ${name}`, () => {
+  Deno.test(name, () => {
     const addresses = [...internal(...want), { type: "Hostname", address: "n1" }];
     assert.deepEqual(statusAddresses({ ...base, ...input }), { addresses });
   });

@@ -47,17 +47,19 @@ Deno.test("the limits of open files as procfs tells them", () => {
 });
 
 const cases: [string, string, string, boolean, string[]][] = [
-  ["raised", "1024", "4096", false, ["--pid=7 --nofile=1000000:1000000"]],
-  ["a higher hard limit stays", "1024", "2000000", false, ["--pid=7 --nofile=1000000:2000000"]],
-  ["enough already", "1000000", "1000000", false, []],
-  ["the kernel refuses: up to the hard limit", "1024", "20000", true, [
+  ["open files: raised", "1024", "4096", false, ["--pid=7 --nofile=1000000:1000000"]],
+  ["open files: a higher hard limit stays", "1024", "2000000", false, ["--pid=7 --nofile=1000000:2000000"]],
+  ["open files: enough already", "1000000", "1000000", false, []],
+  ["open files: the kernel refuses: up to the hard limit", "1024", "20000", true, [
     "--pid=7 --nofile=1000000:1000000",
     "--pid=7 --nofile=20000:20000",
   ]],
-  ["the kernel refuses, and the hard limit is reached", "20000", "20000", true, ["--pid=7 --nofile=1000000:1000000"]],
+  ["open files: the kernel refuses, and the hard limit is reached", "20000", "20000", true, [
+    "--pid=7 --nofile=1000000:1000000",
+  ]],
 ];
 for (const [name, soft, hard, refused, expected] of cases) {
-  Deno.test(`open files: ${name}`, async () => {
+  Deno.test(name, async () => {
     const ran: string[] = [];
     const host = new FakeHost({ files: { "/proc/self/limits": limits(soft, hard) } });
     const log = new RecordingLogger();
