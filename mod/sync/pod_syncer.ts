@@ -307,8 +307,11 @@ export class AgentPodSyncer implements PodSyncer {
       failed: situation.failed,
       podIPs: this.#podIPs(pod, observed),
     });
-    // No end is told while a container may run, such as the sidecar of a pod whose init container has failed.
-    const early = isTerminal(computed.phase) && !isTerminal(previous?.phase) && observed.containers.some(isLive);
+    // No end is told while a container may run, such as the sidecar of a pod whose init container has failed; nor before
+    // all is stopped, for what ends the pod may have more to say of it than its containers.
+    const underWay = (situation.terminating ?? false) && !(situation.stopped ?? false);
+    const early = isTerminal(computed.phase) && !isTerminal(previous?.phase) &&
+      (underWay || observed.containers.some(isLive));
     this.#o.statuses.set(pod, early ? { ...computed, phase: previous?.phase ?? "Pending" } : computed);
     this.#tellHeld(pod, observed, situation.actions);
     return computed;

@@ -278,6 +278,24 @@ Deno.test("room for a critical pod: the victim fails with its condition and an e
   assert.deepEqual([scene.running("victim"), scene.running("vital")], [[], ["c#0"]]);
 });
 
+Deno.test("a pod that is ended while none of its containers runs is told so with its cause", async () => {
+  await using scene = new ClusterScene();
+  await scene.start();
+  const requests = { cpu: "3" };
+  scene.create("victim", { containers: [container("c", [{ ms: 1000, code: 1 }], { resources: { requests } })] });
+  await scene.advance(5000);
+  assert.equal(statusOf(scene.pod("victim")).containerStatuses?.[0]?.state?.waiting?.reason, "CrashLoopBackOff");
+  scene.create("vital", {
+    containers: [container("c", [{}], { resources: { requests } })],
+    priority: 2_000_001_000,
+    priorityClassName: "system-node-critical",
+  });
+  await scene.advance(5000);
+  const status = statusOf(scene.pod("victim"));
+  assert.deepEqual([status.phase, status.reason], ["Failed", "Preempting"]);
+  assert.equal(scene.condition("victim", "DisruptionTarget")?.reason, "TerminationByKubelet");
+});
+
 Deno.test("the active deadline fails the pod", async () => {
   await using scene = new ClusterScene();
   await scene.start();
