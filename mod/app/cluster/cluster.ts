@@ -42,6 +42,9 @@ function merge(parts: readonly ClusterParts[]): ClusterParts {
     ...single(parts, "hostIPs"),
     ...single(parts, "node"),
     ...single(parts, "nodeRead"),
+    ...single(parts, "fetchNode"),
+    ...single(parts, "volumesInUse"),
+    nodeTroubles: () => parts.flatMap((part) => part.nodeTroubles?.() ?? []),
     onForgotten: (uid) => {
       for (const part of parts) part.onForgotten?.(uid);
     },

@@ -13,6 +13,8 @@ Deno.test("parts are put together: lists joined, every part told, started in ord
   const one = source();
   const cluster = composeCluster(context, [
     () => ({ sources: [one], onStatus: () => told.push("a"), start: () => told.push("start a") }),
+    () => ({ nodeTroubles: () => ["x"] }),
+    () => ({ nodeTroubles: () => ["y"] }),
     () => ({ hostIPs: () => ["10.0.0.1"], onStatus: () => told.push("b"), start: () => told.push("start b") }),
   ]);
   cluster.onStatus?.({} as StatusEntry);
@@ -20,6 +22,7 @@ Deno.test("parts are put together: lists joined, every part told, started in ord
   assert.deepEqual(told, ["a", "b", "start a", "start b"]);
   assert.deepEqual(cluster.sources, [one]);
   assert.deepEqual(cluster.hostIPs?.(), ["10.0.0.1"]);
+  assert.deepEqual(cluster.nodeTroubles?.(), ["x", "y"]);
   assert.equal(cluster.node, undefined);
   assert(!("environment" in cluster));
 });

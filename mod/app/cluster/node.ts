@@ -21,7 +21,7 @@ import { resources } from "../../kube/api/resources.ts";
 import { isApiNotFound } from "../../kube/api/types.ts";
 import type { ServedAgent } from "../agent_types.ts";
 import { nodeProfile } from "./node_profile.ts";
-import type { ClusterContext, ClusterPart } from "./types.ts";
+import type { ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
 
 /** What the node's addresses are found out by. */
 export interface NodeNetwork {
@@ -59,10 +59,10 @@ export function clusterNode(context: ClusterContext, network: NodeNetwork = syst
       // Until the object is read, pods keep the address that they most likely have.
       return flags.cloudProvider === "external" ? [] : facts.ips;
     },
-    start(agent): void {
+    start(agent, cluster): void {
       context.events.node({ type: "Normal", reason: "Starting", message: "Starting kubelet." });
       scope.spawn("node object", (signal) => informer.run(signal));
-      scope.spawn("node status", (signal) => keepNode(context, network, record, agent, signal));
+      scope.spawn("node status", (signal) => keepNode(context, { network, record, agent, cluster }, signal));
       scope.spawn("node lease", async (signal) => {
         // It belongs to the node's object; begun before that is there, it would come a period late.
         await record.whenKnown(signal);
@@ -79,17 +79,24 @@ export function clusterNode(context: ClusterContext, network: NodeNetwork = syst
   };
 }
 
+/** What the node's status is made of besides the context. */
+interface NodeParts {
+  readonly network: NodeNetwork;
+  readonly record: NodeRecord;
+  readonly agent: ServedAgent;
+  readonly cluster: ClusterParts;
+}
+
 /** Registers the node, unless others do, and keeps its status. */
 async function keepNode(
   context: ClusterContext,
-  network: NodeNetwork,
-  record: NodeRecord,
-  agent: ServedAgent,
+  parts: NodeParts,
   signal: AbortSignal,
 ): Promise<void> {
+  const { record } = parts;
   const { clients, config, clock, random, log, events } = context;
   const profile = await nodeProfile(context);
-  const watcher = nodeWatcher(context, network, profile, agent);
+  const watcher = nodeWatcher(context, profile, parts);
   const situation = (s: AbortSignal) => watcher.situation(s);
   if (config.registerNode) {
     record.note(await registerNode({ client: clients.main, profile, situation, clock, log, events }, signal));
@@ -110,12 +117,8 @@ async function keepNode(
   await keeper.run(signal);
 }
 
-function nodeWatcher(
-  context: ClusterContext,
-  network: NodeNetwork,
-  profile: NodeProfile,
-  agent: ServedAgent,
-): NodeWatcher {
+function nodeWatcher(context: ClusterContext, profile: NodeProfile, parts: NodeParts): NodeWatcher {
+  const { network, agent, cluster } = parts;
   const { config, runtime, images, runtimeName, clock, log, host } = context;
   const resolver = new NameResolver({ name: profile.name, lookup: network.lookup, clock, log });
   return new NodeWatcher({
@@ -123,7 +126,8 @@ function nodeWatcher(
     images,
     runtimeName,
     maxImages: config.nodeStatusMaxImages,
-    troubles: () => agent.readiness.troubles,
+    troubles: () => [...agent.readiness.troubles, ...cluster.nodeTroubles?.() ?? []],
+    volumesInUse: () => cluster.volumesInUse?.(),
     pressure: () => agent.pressure,
     handlers: () => agent.readiness.handlers,
     features: () => agent.readiness.features,

@@ -87,13 +87,19 @@ async function world(argv: string[] = []) {
     features: create(RuntimeFeaturesSchema, { supplementalGroupsPolicy: true }),
   };
   const agent = { readiness, pressure: [] as string[] };
+  const others: { troubles: string[]; volumes: string[] | undefined } = { troubles: [], volumes: undefined };
   return {
     clock,
     api,
     part,
     agent,
     runtime,
-    start: () => part.start?.(agent as unknown as ServedAgent, {}),
+    others,
+    start: () =>
+      part.start?.(agent as unknown as ServedAgent, {
+        nodeTroubles: () => others.troubles,
+        volumesInUse: () => others.volumes,
+      }),
     node: () => api.get(resources.nodes, { name: "n1" }),
     lease: () => api.get(resources.leases, { namespace: "kube-node-lease", name: "n1" }),
     reasons: () => api.list(resources.events).map(({ reason }) => reason),
@@ -154,6 +160,17 @@ Deno.test("the node's readiness and pressure are the agent's", async () => {
     ["PIDPressure", "False"],
     ["Ready", "False"],
   ]);
+});
+
+Deno.test("what other parts know of the node is in its status: storage, shutdown, volumes in use", async () => {
+  await using w = await world();
+  w.start();
+  await w.clock.advance(2000);
+  w.others.troubles.push("node is shutting down");
+  w.others.volumes = ["kubernetes.io/csi/d^v"];
+  await w.clock.advance(1000);
+  assert.equal(w.node()?.status?.conditions?.at(-1)?.message, "node is shutting down");
+  assert.deepEqual(w.node()?.status?.volumesInUse, ["kubernetes.io/csi/d^v"]);
 });
 
 Deno.test("--register-node=false: nothing is created; an object that others make is kept", async () => {

@@ -76,6 +76,12 @@ export interface ClusterParts {
   readonly node?: () => Node | undefined;
   /** True once the node's object was asked for, whether or not there is one: pods are looked at from then on. */
   readonly nodeRead?: () => boolean;
+  /** What keeps the node from being ready besides runtime and network, such as storage or a shutdown; none: nothing. */
+  readonly nodeTroubles?: () => readonly string[];
+  /** Names of attached volumes that pods use, for the node's status; undefined while they are not all known. */
+  readonly volumesInUse?: () => readonly string[] | undefined;
+  /** Reads the node's object from the API server, for a pod that what is known of its labels does not fit. */
+  readonly fetchNode?: (signal: AbortSignal) => Promise<Node>;
   /** Told when a pod is gone for good: nothing more will be told of it. */
   readonly onForgotten?: (uid: string) => void;
 }
