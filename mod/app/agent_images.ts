@@ -1,6 +1,7 @@
 import type { ImageService } from "../../cri/api.ts";
 import { joinedKeyring } from "../../managers/images/credentials/keyring.ts";
 import { nodeConfigKeyring } from "../../managers/images/credentials/node_config.ts";
+import { providersKeyring } from "../../managers/images/credentials/provider.ts";
 import { PullRecords, verificationRule } from "../../managers/images/credentials/pull_records.ts";
 import { createImageManager } from "../../managers/images/manager.ts";
 import type { AgentOptions } from "./agent_types.ts";
@@ -28,7 +29,7 @@ export function makeImages(
   images: ImageService,
   records: PullRecords | undefined,
 ): ReturnType<typeof createImageManager> {
-  const { host, clock, log, events, config, flags } = o;
+  const { host, clock, log, events, config, flags, credentialProviders: providers } = o;
   return createImageManager({
     images,
     clock,
@@ -41,7 +42,7 @@ export function makeImages(
     keyring: joinedKeyring([
       ...o.cluster?.keyring ? [o.cluster.keyring] : [],
       nodeConfigKeyring({ host, clock, log, rootDir: flags.rootDir }),
-      ...o.credentialPlugins ? [o.credentialPlugins] : [],
+      ...providers ? [providersKeyring({ ...providers, host, clock, log, accounts: o.cluster?.serviceAccounts })] : [],
     ]),
     records,
   });

@@ -2,7 +2,6 @@ import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import type { PressureCondition } from "../../managers/eviction/types.ts";
 import type { ImageGC } from "../../managers/gc/image_gc.ts";
-import type { Keyring } from "../../managers/images/credentials/types.ts";
 import type { Dialers } from "../../managers/probes/prober.ts";
 import type { StatsSource } from "../../managers/stats/collector.ts";
 import type { StatusEntry } from "../../managers/status/status_manager.ts";
@@ -17,6 +16,7 @@ import type { HealthCheck } from "../server/healthz.ts";
 import type { ServerBackend } from "../server/types.ts";
 import type { SourcesOptions } from "../sources/sources.ts";
 import type { ClusterParts } from "./cluster/types.ts";
+import type { CredentialProviders } from "./credential_providers.ts";
 import type { AgentMeter } from "./agent_meter.ts";
 import type { AgentReadiness } from "./agent_readiness.ts";
 import type { KubeletFlags } from "./config/flags.ts";
@@ -50,8 +50,8 @@ export interface AgentOptions {
   stdin?: ReadableStream<Uint8Array>;
   /** Told of each new status of a pod. */
   onStatus?: (entry: StatusEntry) => void;
-  /** Pull credentials by the node's credential provider plugins; absent without them. */
-  credentialPlugins?: Keyring;
+  /** The node's credential provider plugins; absent without them. */
+  credentialProviders?: CredentialProviders | undefined;
   /** What a cluster adds; absent for an agent without an API server. */
   cluster?: ClusterParts;
   /** Told of what the agent does, for its metrics. */

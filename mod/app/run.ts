@@ -18,6 +18,7 @@ import { meteredImages, meteredRuntime } from "../server/metrics/runtime_meter.t
 import { type HealthCheck, serveHealthz } from "../server/healthz.ts";
 import { serveLocal } from "../server/local/serve.ts";
 import { createAgent } from "./agent.ts";
+import { readCredentialProviders } from "./credential_providers.ts";
 import { cgroupDriver } from "./cgroup_driver.ts";
 import { exitCodes } from "./cli/command.ts";
 import { describeUnused } from "./config/explain.ts";
@@ -122,6 +123,8 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     (signal) => raiseOpenFiles({ host, pid: Deno.pid, wanted: config.maxOpenFiles, log, signal }),
   );
 
+  const credentialProviders = await readCredentialProviders(host, flags, loaded.gates);
+
   using runtimeClient = createRuntimeClient({
     endpoint: config.containerRuntimeEndpoint,
     timeoutMs: config.runtimeRequestTimeoutMs,
@@ -155,6 +158,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const once = config.runOnce ? new RunOnce({ print: options.print, clock }) : undefined;
   const agent = createAgent({
     config,
+    credentialProviders,
     flags,
     facts,
     gates: loaded.gates,

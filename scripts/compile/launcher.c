@@ -236,6 +236,18 @@ static void add_all(struct words *words, const char *const *more) {
   for (; *more; more++) add(words, *more);
 }
 
+#define RUN "--allow-run="
+
+/* Deno takes this flag once: programs that the plan names (credential plugins) join those that are baked in. */
+static void add_programs(struct words *words, const char *more) {
+  for (size_t i = 0; i < words->count; i++) {
+    if (strncmp(words->list[i], RUN, sizeof RUN - 1) != 0) continue;
+    words->list[i] = text("%s,%s", words->list[i], more + sizeof RUN - 1);
+    return;
+  }
+  add(words, more);
+}
+
 static void become(const char *directory, struct words *words) {
   char *program = text("%s/%s", directory, files[0].name);
   execv(program, words->list);
@@ -286,6 +298,10 @@ static void add_planned(struct words *flags, const char *directory, char **argum
   for (char *word = answer; word < answer + size; word += strlen(word) + 1) {
     if (strncmp(word, "DENOLET_", 8) == 0) {
       if (putenv(word) != 0) die("out of memory");
+      continue;
+    }
+    if (strncmp(word, RUN "/", sizeof RUN) == 0) {
+      add_programs(flags, word);
       continue;
     }
     /* whatever a configuration holds, it can't add other rights */

@@ -8,6 +8,8 @@ import { trailFile } from "../trail.ts";
 export interface FileAccess {
   readonly read: readonly string[];
   readonly write: readonly string[];
+  /** Programs besides those that every configuration may need; none when not given. */
+  readonly run?: readonly string[];
 }
 
 /** What the paths follow from. */
@@ -16,6 +18,8 @@ export interface AccessFacts {
   /** Undefined when the configuration can't be loaded: the agent then only says so. */
   readonly config: LoadedConfig["config"] | undefined;
   readonly mounts: PrivateMounts;
+  /** Programs that files of the configuration name, such as credential plugins; absolute paths. */
+  readonly programs?: readonly string[];
   /** Where relative paths start. */
   readonly cwd: string;
   /** systemd's socket; empty when there is none. */
@@ -23,7 +27,18 @@ export interface AccessFacts {
 }
 
 /** Files of the node that the agent reads whatever its configuration. */
-const nodeFiles = ["/etc/hosts", "/etc/passwd", "/etc/machine-id", "/etc/os-release", "/usr/lib/os-release"] as const;
+const nodeFiles = [
+  "/etc/hosts",
+  "/etc/passwd",
+  "/etc/machine-id",
+  "/etc/os-release",
+  "/usr/lib/os-release",
+  // pull credentials for every pod
+  "/root/.docker/config.json",
+  "/.docker/config.json",
+  "/root/.dockercfg",
+  "/.dockercfg",
+] as const;
 
 /** Links to the logs of containers, which log collectors look for. */
 const logLinks = "/var/log/containers";
@@ -80,7 +95,8 @@ export function accessOf(facts: AccessFacts): FileAccess {
       config.enableServer && config.enableSystemLogHandler ? "/var/log" : "",
     ].flatMap(absolute),
   ];
-  return { read: covering(read), write: covering(write) };
+  const { programs = [] } = facts;
+  return { read: covering(read), write: covering(write), ...(programs.length > 0 ? { run: programs } : {}) };
 }
 
 /** A command that looks at an agent (mod/app/cli). */
@@ -134,9 +150,9 @@ function covering(paths: readonly string[]): string[] {
   );
 }
 
-/** The run-time's flags for these paths: one for reading, one for writing. Commas in a path are doubled. */
+/** The run-time's flags for these paths: one each for reading, writing and programs. Commas in a path are doubled. */
 export function accessFlags(access: FileAccess): string[] {
   const flag = (name: string, paths: readonly string[]) =>
     paths.length === 0 ? [] : [`--allow-${name}=${paths.map((path) => path.replaceAll(",", ",,")).join(",")}`];
-  return [...flag("read", access.read), ...flag("write", access.write)];
+  return [...flag("read", access.read), ...flag("write", access.write), ...flag("run", access.run ?? [])];
 }

@@ -26,6 +26,7 @@ const writableInterfaces = [
   `${mounts.procRoot}/sys`,
 ];
 const nodeFiles = ["/etc/hosts", "/etc/machine-id", "/etc/os-release", "/etc/passwd", "/usr/lib/os-release"];
+const dockerFiles = ["/.docker/config.json", "/.dockercfg", "/root/.docker/config.json", "/root/.dockercfg"];
 
 async function access(config: string, argv: string[] = [], notifySocket = ""): Promise<FileAccess> {
   const host = new FakeHost({ files: { "/etc/kubernetes/kubelet.yaml": standalone + config } });
@@ -47,7 +48,7 @@ Deno.test("audit: what may be read and written with a usual configuration is exa
   ];
   const asked = ["/etc/kubernetes/kubelet.yaml", "/etc/resolv.conf"];
   assert.deepEqual(write, [...owned, ...writableInterfaces].sort());
-  assert.deepEqual(read, [...owned, ...asked, ...interfaces, mounts.kernelLog, ...nodeFiles].sort());
+  assert.deepEqual(read, [...owned, ...asked, ...interfaces, mounts.kernelLog, ...nodeFiles, ...dockerFiles].sort());
 });
 
 Deno.test("every path that a configuration names may be read, and those that are the agent's written", async () => {

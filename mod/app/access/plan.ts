@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { readProviderConfigs } from "../../../managers/images/credentials/provider_config.ts";
 import { createDenoHost } from "../../base/deno_host.ts";
 import { silent } from "../../base/log.ts";
 import { type Command, parseCommand } from "../cli/command.ts";
@@ -50,6 +51,18 @@ async function logsDirOf(rootDir: string): Promise<string | undefined> {
   }
 }
 
+/** The programs of credential plugins; none when their configuration can't be used, which the agent itself then says. */
+async function programsOf(flags: AccessFacts["flags"]): Promise<string[]> {
+  const { imageCredentialProviderConfig: config, imageCredentialProviderBinDir: binDir } = flags;
+  if (config === "" || binDir === "") return [];
+  try {
+    const providers = await readProviderConfigs(createDenoHost(), posix.resolve(Deno.cwd(), config));
+    return providers.map(({ name }) => posix.resolve(Deno.cwd(), binDir, name));
+  } catch {
+    return [];
+  }
+}
+
 /** The paths for a command. */
 async function accessFor(command: Command | undefined, mounts: PrivateMounts): Promise<FileAccess> {
   const looking = lookingOf(command);
@@ -59,6 +72,7 @@ async function accessFor(command: Command | undefined, mounts: PrivateMounts): P
     config: command?.command === "run" || looking === "check" || looking === "logs"
       ? await configOf(argv, mounts)
       : undefined,
+    programs: command?.command === "run" ? await programsOf(command.parsed.flags) : [],
     mounts,
     cwd: Deno.cwd(),
     notifySocket: Deno.env.get("NOTIFY_SOCKET") ?? "",

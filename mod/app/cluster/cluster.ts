@@ -39,6 +39,7 @@ function merge(parts: readonly ClusterParts[]): ClusterParts {
     ...single(parts, "podObjects"),
     ...single(parts, "environment"),
     ...single(parts, "keyring"),
+    ...single(parts, "serviceAccounts"),
     ...single(parts, "hostIPs"),
     ...single(parts, "node"),
     ...single(parts, "nodeRead"),

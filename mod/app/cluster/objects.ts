@@ -73,6 +73,13 @@ export function objectsPart(context: ClusterContext): ClusterPart {
       services: (pod, signal) => servicesOf(context, services, pod, signal),
     }),
     keyring: pullSecretKeyring({ objects, events, log }),
+    serviceAccounts: {
+      get: async (namespace, name, signal) => {
+        const { metadata } = await client.get(resources.serviceAccounts, { namespace, name }, { signal });
+        return { uid: metadata?.uid ?? "", annotations: metadata?.annotations ?? {} };
+      },
+      token: (wanted, signal) => tokens.token(wanted, signal),
+    },
     volumePlugins: [secretPlugin(objects, memory), configMapPlugin(objects)],
     projections: apiProjections({ objects, tokens }),
     start(started): void {

@@ -1,4 +1,5 @@
 import type { ImageService, RuntimeService } from "../../../cri/api.ts";
+import type { ServiceAccounts } from "../../../managers/images/credentials/provider.ts";
 import type { Keyring } from "../../../managers/images/credentials/types.ts";
 import type { PodObjects } from "../../../managers/objects/types.ts";
 import type { EnvSource } from "../../../managers/runtime/types.ts";
@@ -62,6 +63,8 @@ export interface ClusterParts {
   readonly podObjects?: Pick<PodObjects, "register" | "unregister">;
   /** ConfigMaps, Secrets and services for environments, in place of none. */
   readonly environment?: EnvSource;
+  /** Service accounts for credential provider plugins. */
+  readonly serviceAccounts?: ServiceAccounts;
   /** Credentials for pulling images, in place of none. */
   readonly keyring?: Keyring;
   /** Volume kinds that need the API server. */
