@@ -246,7 +246,8 @@ class ComposedAgent implements ServedAgent {
       log,
       journal: options.journal,
       events,
-      admit: makeAdmission(options, {
+      ...makeAdmission(options, {
+        scope,
         features: () => this.#runtimeState.features,
         pressure: () => this.#eviction.pressure,
         kill: (uid, how) => this.#workers.get(uid)?.kill(how),

@@ -1,6 +1,8 @@
 import type { RuntimeFeatures } from "../../cri/gen/runtime_pb.ts";
-import { podFullName } from "../kube/pod.ts";
-import type { BoundPod } from "../kube/types.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Scope } from "../base/scope.ts";
+import { isStatic, podFullName } from "../kube/pod.ts";
+import type { BoundPod, Node } from "../kube/types.ts";
 import { admit } from "../pod/admission/admit.ts";
 import type { NodeFacts } from "../pod/admission/types.ts";
 import type { KillOptions } from "../sync/pod_worker.ts";
@@ -18,6 +20,7 @@ export interface AdmissionParts {
   readonly kill: (uid: string, options: KillOptions) => void;
   /** Told when a pod has been taken in. */
   readonly onAdmitted: () => void;
+  readonly scope: Scope;
 }
 
 /** Reason and message of a pod that makes room (runtime-contract.md section 17). */
@@ -26,9 +29,9 @@ const preempted = { reason: "Preempting", message: "Preempted in order to admit 
 const disruption = "Pod was preempted by Kubelet to accommodate a critical pod.";
 
 /** This node as admission sees it: in a cluster its labels and taints are the API's, and others may have given it more. */
-function nodeOf(o: AgentOptions, features: RuntimeFeatures | undefined): NodeFacts {
+function nodeOf(o: AgentOptions, features: RuntimeFeatures | undefined, fetched: Node | undefined): NodeFacts {
   const facts = admissionFacts(o, features);
-  const node = o.cluster?.node?.();
+  const node = newer(o.cluster?.node?.(), fetched);
   if (!node) return facts;
   return {
     ...facts,
@@ -38,32 +41,65 @@ function nodeOf(o: AgentOptions, features: RuntimeFeatures | undefined): NodeFac
   };
 }
 
-/** Decides whether this node takes a pod; for a critical pod that lacks room, ends others, each told by an event. */
-export function makeAdmission(
-  o: AgentOptions,
-  parts: AdmissionParts,
-): (pod: BoundPod, active: readonly BoundPod[]) => Admission {
-  return (pod, active) => {
-    const answer = admit({
-      pod,
-      active,
-      node: { ...nodeOf(o, parts.features()), pressure: parts.pressure() },
-      policy: {
-        allowedUnsafeSysctls: o.config.allowedUnsafeSysctls,
-        staticPodsEvictable: o.flags.denoletEvictionStaticPods,
-      },
-    });
-    if (!answer.admit) return answer;
-    for (const victim of answer.victims) {
-      o.log.info("a pod is ended to make room for a critical one", {
-        pod: podFullName(victim),
-        podUid: victim.metadata.uid,
-        critical: podFullName(pod),
+/** The newer of two looks at one object: its versions are numbers that grow. */
+function newer(watched: Node | undefined, fetched: Node | undefined): Node | undefined {
+  const version = (node: Node | undefined) => Number(node?.metadata?.resourceVersion ?? "0");
+  return fetched?.metadata?.uid === watched?.metadata?.uid && version(fetched) > version(watched) ? fetched : watched;
+}
+
+/** Decides whether this node takes a pod. */
+export interface AgentAdmission {
+  /** For a critical pod that lacks room, others are ended, each told by an event. */
+  admit(pod: BoundPod, active: readonly BoundPod[]): Admission;
+  /**
+   * True when the pod fits but for the node's labels, of which the API server may know newer ones: they are read, then
+   * `again` is called, also when they could not be had (features.md B14).
+   */
+  lookAgain(pod: BoundPod, reason: string, again: () => void): boolean;
+}
+
+export function makeAdmission(o: AgentOptions, parts: AdmissionParts): AgentAdmission {
+  let fetched: Node | undefined;
+  return {
+    admit(pod, active): Admission {
+      const answer = admit({
+        pod,
+        active,
+        node: { ...nodeOf(o, parts.features(), fetched), pressure: parts.pressure() },
+        policy: {
+          allowedUnsafeSysctls: o.config.allowedUnsafeSysctls,
+          staticPodsEvictable: o.flags.denoletEvictionStaticPods,
+        },
       });
-      o.events.pod({ pod: victim, type: "Warning", ...preempted });
-      parts.kill(victim.metadata.uid, { why: preempted, failed: { ...preempted, disruption } });
-    }
-    parts.onAdmitted();
-    return answer;
+      if (!answer.admit) return answer;
+      for (const victim of answer.victims) {
+        o.log.info("a pod is ended to make room for a critical one", {
+          pod: podFullName(victim),
+          podUid: victim.metadata.uid,
+          critical: podFullName(pod),
+        });
+        o.events.pod({ pod: victim, type: "Warning", ...preempted });
+        parts.kill(victim.metadata.uid, { why: preempted, failed: { ...preempted, disruption } });
+      }
+      parts.onAdmitted();
+      return answer;
+    },
+    lookAgain(pod, reason, again): boolean {
+      const fetchNode = o.cluster?.fetchNode;
+      if (reason !== "NodeAffinity" || isStatic(pod) || !fetchNode) return false;
+      parts.scope.spawn("node's labels", async (signal) => {
+        try {
+          fetched = await fetchNode(signal);
+        } catch (thrown) {
+          if (signal.aborted) throw thrown;
+          o.log.warn("the node could not be read once more for a pod that its labels do not fit", {
+            pod: podFullName(pod),
+            error: messageOf(thrown),
+          });
+        }
+        again();
+      });
+      return true;
+    },
   };
 }

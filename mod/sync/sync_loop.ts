@@ -23,6 +23,7 @@ type LoopEvent =
   | { readonly type: "config"; readonly changes: readonly PodChange[]; readonly ready: boolean }
   | { readonly type: "pleg"; readonly event: PlegEvent }
   | { readonly type: "probe"; readonly podUid: string }
+  | { readonly type: "judge"; readonly podUid: string }
   | { readonly type: "wakeAll" }
   | { readonly type: "housekeeping" };
 
@@ -37,6 +38,11 @@ export interface SyncLoopOptions {
   events: EventSink;
   /** Decides on a new pod, given the pods that hold resources now. */
   admit: (pod: BoundPod, active: readonly BoundPod[]) => Admission;
+  /**
+   * Asked before a pod is turned away: true when what it was judged by may be out of date and is being read anew; `again`
+   * is to be called when that is done. The pod is judged once more then, and for good.
+   */
+  lookAgain?: (pod: BoundPod, reason: string, again: () => void) => boolean;
   /** Told of each new pod before anything is decided about it. */
   onAdded?: (pod: BoundPod) => void;
   /** True for a pod that has ended, by what is known of it here or at its source: it is never started, only cleaned up. */
@@ -59,6 +65,8 @@ export interface SyncLoopOptions {
 export class SyncLoop {
   readonly #o: SyncLoopOptions;
   readonly #events = new Channel<LoopEvent>();
+  /** Pods that are judged once more. */
+  readonly #undecided = new Set<string>();
   #lastActive: number;
   #sourcesReady = false;
 
@@ -128,6 +136,11 @@ export class SyncLoop {
         case "probe":
           this.#o.workers.poke(event.podUid);
           break;
+        case "judge": {
+          const pod = this.#o.store.get(event.podUid);
+          if (this.#undecided.delete(event.podUid) && pod) this.#take(pod, true);
+          break;
+        }
         case "wakeAll":
           this.#o.workers.pokeAll();
           break;
@@ -164,15 +177,16 @@ export class SyncLoop {
         break;
       case "reconcile":
         store.set(pod);
-        if (!store.isRejected(uid)) workers.reconcile(pod);
+        if (this.#isTaken(uid)) workers.reconcile(pod);
         break;
       case "update":
       case "delete":
         store.set(pod);
-        if (!store.isRejected(uid)) workers.update(pod);
+        if (this.#isTaken(uid)) workers.update(pod);
         break;
       case "remove":
         store.remove(uid);
+        this.#undecided.delete(uid);
         if (workers.has(uid)) {
           workers.remove(uid, { why: { reason: "SourceRemoved", message: "the pod is no longer in its source" } });
         } else this.#o.onForgotten(uid);
@@ -180,15 +194,29 @@ export class SyncLoop {
   }
 
   #add(pod: BoundPod): void {
-    const { store, workers } = this.#o;
-    const uid = pod.metadata.uid;
-    store.set(pod);
+    this.#o.store.set(pod);
     // A predecessor that only the runtime knows (its manifest changed while no agent ran) must go first.
     if (isStatic(pod)) this.#removePredecessors(pod);
     this.#o.onAdded?.(pod);
+    this.#take(pod, this.#o.lookAgain === undefined);
+  }
+
+  #isTaken(uid: string): boolean {
+    return !this.#o.store.isRejected(uid) && !this.#undecided.has(uid);
+  }
+
+  /** Runs the pod if it may, or turns it away; `final` when it is not to be judged once more. */
+  #take(pod: BoundPod, final: boolean): void {
+    const { store, workers } = this.#o;
+    const uid = pod.metadata.uid;
     const answer = this.#mayRun(pod);
     if (answer.admit) {
       workers.update(pod);
+      return;
+    }
+    const again = () => this.#events.push({ type: "judge", podUid: uid });
+    if (!final && this.#o.lookAgain?.(pod, answer.reason, again)) {
+      this.#undecided.add(uid);
       return;
     }
     store.reject(uid);
@@ -223,7 +251,7 @@ export class SyncLoop {
     const active: BoundPod[] = [];
     for (const pod of this.#o.store.all()) {
       const uid = pod.metadata.uid;
-      if (uid === except || this.#o.store.isRejected(uid) || this.#hasEnded(pod)) continue;
+      if (uid === except || !this.#isTaken(uid) || this.#hasEnded(pod)) continue;
       const worker = this.#o.workers.get(uid);
       if (!worker || worker.mayRun) active.push(pod);
     }

@@ -30,6 +30,7 @@ const observed = (uid: string, name = `p${uid}`): ObservedPod => ({
 function setUp(options: {
   admit?: (pod: BoundPod, active: readonly BoundPod[]) => Admission;
   hasEnded?: (pod: BoundPod) => boolean;
+  lookAgain?: (pod: BoundPod, reason: string, again: () => void) => boolean;
 } = {}) {
   const clock = new FakeClock(0);
   const did: string[] = [];
@@ -77,6 +78,7 @@ function setUp(options: {
     pleg: { all: () => runtime, get: (uid) => runtime.find((o) => o.uid === uid) },
     onAdded: (p) => added.push(p.metadata.uid),
     ...(options.hasEnded ? { hasEnded: options.hasEnded } : {}),
+    ...(options.lookAgain ? { lookAgain: options.lookAgain } : {}),
     admit: options.admit ?? (() => ({ admit: true })),
     onRejected: (p, why) => rejected.push(`${p.metadata.uid}: ${why.reason}: ${why.message}`),
     onForgotten: (uid) => forgotten.push(uid),
@@ -307,5 +309,30 @@ Deno.test("a change of status wakes a pod only when it is not an echo of its own
   assert.deepEqual(await looks({ ...echo, message: "x", conditions: [gate] }), []);
   assert.deepEqual(await looks({ phase: "Failed", conditions: [gate] }), ["sync 1"]);
   assert.equal(t.store.get("1")?.status?.phase, "Failed");
+  await t.end();
+});
+
+Deno.test("a pod that is judged by what may be out of date is judged once more, and neither started nor counted before", async () => {
+  const again = new Map<string, () => void>();
+  const fits = new Set<string>();
+  const seen: string[][] = [];
+  const t = setUp({
+    admit: (p, active) => {
+      seen.push(active.map((a) => a.metadata.uid));
+      return fits.has(p.metadata.uid) ? { admit: true } : { admit: false, reason: "NodeAffinity", message: "no" };
+    },
+    lookAgain: (p, _, tell) => {
+      again.set(p.metadata.uid, tell);
+      return true;
+    },
+  });
+  await t.start();
+  await t.give(["1", "2", "3"].map((uid) => ({ op: "add", pod: pod(uid) })));
+  await t.give([{ op: "update", pod: pod("1") }, { op: "remove", pod: pod("3") }]);
+  assert.deepEqual([t.did, t.rejected, seen], [[], [], [[], [], []]]);
+  fits.add("1").add("3");
+  for (const tell of again.values()) tell();
+  await turn();
+  assert.deepEqual([t.did, t.rejected], [["sync 1"], ["2: NodeAffinity: no"]]);
   await t.end();
 });

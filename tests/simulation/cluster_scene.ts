@@ -8,7 +8,7 @@ import { FakeApi } from "../../mod/kube/api/fake/fake_api.ts";
 import type { Call } from "../../mod/kube/api/fake/faults.ts";
 import { resources } from "../../mod/kube/api/resources.ts";
 import { RecordingEvents } from "../../mod/kube/events.ts";
-import type { Container, ObjectMeta, Pod, PodCondition, PodSpec } from "../../mod/kube/types.ts";
+import type { Container, Node, ObjectMeta, Pod, PodCondition, PodSpec } from "../../mod/kube/types.ts";
 import { Life } from "./life.ts";
 import { makeMember, registerNode } from "./member.ts";
 import type { Act } from "./pods.ts";
@@ -31,6 +31,8 @@ export class ClusterScene implements AsyncDisposable {
   #lives = 0;
   #running: Promise<void> = Promise.resolve();
   agent: ServedAgent | undefined;
+  /** The node as the agent's watch shows it, when that lags behind. */
+  nodeSeen: Node | undefined;
 
   constructor(seed = 1) {
     this.world = new World(seed);
@@ -60,7 +62,8 @@ export class ClusterScene implements AsyncDisposable {
       events: this.events,
       log,
     };
-    const cluster = makeMember({ api, life, context: { ...shared, scope } });
+    const node = () => this.nodeSeen ?? api.get<Node>(resources.nodes, { name: simulatedFacts.name });
+    const cluster = makeMember({ api, life, node, context: { ...shared, scope } });
     const agent = createAgent({
       ...shared,
       facts: simulatedFacts,

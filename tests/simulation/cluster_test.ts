@@ -1,5 +1,6 @@
 import assert from "@assert";
 import { resources } from "../../mod/kube/api/resources.ts";
+import type { Node } from "../../mod/kube/types.ts";
 import { podConditions, statusOf } from "./cluster_expect.ts";
 import { ClusterScene, container } from "./cluster_scene.ts";
 
@@ -303,4 +304,61 @@ Deno.test("the active deadline fails the pod", async () => {
   await scene.advance(12_000);
   const status = statusOf(scene.pod("late"));
   assert.deepEqual([status.phase, status.reason, scene.running("late")], ["Failed", "DeadlineExceeded", []]);
+});
+
+Deno.test("a pod that only newer labels of the node let in is not turned away by a watch that lags behind", async () => {
+  await using scene = new ClusterScene();
+  await scene.start();
+  const name = { name: "node1" };
+  const node = scene.api.get<Node>(resources.nodes, name);
+  scene.nodeSeen = node;
+  scene.api.merge(resources.nodes, name, { metadata: { labels: { disk: "fast" } } });
+  scene.create("fast", { nodeSelector: { disk: "fast" } });
+  scene.create("slow", { nodeSelector: { disk: "slow" } });
+  await scene.advance(2000);
+  assert.deepEqual([scene.running("fast"), scene.running("slow")], [["c#0"], []]);
+  const status = statusOf(scene.pod("slow"));
+  assert.deepEqual([status.phase, status.reason], ["Failed", "NodeAffinity"]);
+});
+
+Deno.test("a taint that a pod does not tolerate turns it away, resources that others gave the node count", async () => {
+  await using scene = new ClusterScene();
+  await scene.start();
+  const taints = [{ key: "down", effect: "NoExecute" }];
+  scene.api.merge(resources.nodes, { name: "node1" }, {
+    spec: { taints },
+    status: { allocatable: { "example.com/dongle": "1" } },
+  });
+  const dongle = { limits: { "example.com/dongle": "1" }, requests: { "example.com/dongle": "1" } };
+  const tolerations = [{ key: "down", operator: "Exists" }];
+  scene.create("plain");
+  for (const name of ["first", "second"]) {
+    scene.create(name, { tolerations, containers: [container("c", [{}], { resources: dongle })] });
+    await scene.advance(2000);
+  }
+  const reasons = ["plain", "first", "second"].map((name) => scene.pod(name)?.status?.reason);
+  assert.deepEqual(reasons, ["TaintToleration", undefined, "OutOfexample.com/dongle"]);
+});
+
+Deno.test("after the machine has come back from losing its power, its pods run again under the same objects", async () => {
+  await using scene = new ClusterScene();
+  await scene.start();
+  const uid = scene.create("web").metadata?.uid;
+  scene.create("job", { restartPolicy: "Never", containers: [container("c", [{ ms: 1000, code: 0 }])] });
+  await scene.advance(5000);
+  scene.kill();
+  await scene.world.reboot();
+  await scene.restart(20_000);
+  await scene.advance(60_000);
+  assert.deepEqual([scene.pod("web")?.metadata?.uid, scene.running("web")], [uid, ["c#1"]]);
+  const status = statusOf(scene.pod("web"));
+  assert.deepEqual(
+    [status.phase, status.containerStatuses?.[0]?.restartCount, scene.condition("web", "Ready")?.status],
+    [
+      "Running",
+      1,
+      "True",
+    ],
+  );
+  assert.deepEqual([scene.pod("job")?.status?.phase, scene.running("job")], ["Succeeded", []]);
 });

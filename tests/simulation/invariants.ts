@@ -5,12 +5,7 @@ import type { BoundPod, PodStatus } from "../../mod/kube/types.ts";
 import { short } from "./trace.ts";
 import type { World } from "./world.ts";
 
-const ranks: Record<string, number> = {
-  Pending: 0,
-  Running: 1,
-  Succeeded: 2,
-  Failed: 2,
-};
+const ranks: Record<string, number> = { Pending: 0, Running: 1, Succeeded: 2, Failed: 2 };
 
 /** The restart back-off as the contract has it (section 9). */
 const backOff = { firstMs: 10_000, resetMs: 600_000 };
@@ -50,15 +45,12 @@ export class Invariants {
   #seen = 0;
   #life = 0;
   /** While set, what the agent publishes of these pods must not get worse. */
-  transparent:
-    | { uids: ReadonlySet<string>; ready: ReadonlySet<string> }
-    | undefined;
+  transparent: { uids: ReadonlySet<string>; ready: ReadonlySet<string> } | undefined;
 
   constructor(world: World, options: { maxBackOffMs: number }) {
     this.#world = world;
     this.#maxBackOffMs = options.maxBackOffMs;
-    world.onMutation = (call, target, error) =>
-      this.#onMutation(call, target, error);
+    world.onMutation = (call, target, error) => this.#onMutation(call, target, error);
   }
 
   /** A new life of the agent begins. */
@@ -70,9 +62,7 @@ export class Invariants {
   renewed(uids: Iterable<string>): void {
     for (const uid of uids) {
       this.#anew.add(uid);
-      for (const key of this.#restarts.keys()) {
-        if (key.startsWith(`${uid}/`)) this.#restarts.delete(key);
-      }
+      for (const key of this.#restarts.keys()) if (key.startsWith(`${uid}/`)) this.#restarts.delete(key);
     }
   }
 
@@ -84,22 +74,14 @@ export class Invariants {
       if (c.state !== "running") continue;
       const key = `${c.uid}/${c.name}`;
       const other = live.get(key);
-      if (other) {
-        this.#world.fail(
-          "one instance",
-          `${key} runs twice: ${short(other.id)} and ${short(c.id)}`,
-        );
-      }
+      if (other) this.#world.fail("one instance", `${key} runs twice: ${short(other.id)} and ${short(c.id)}`);
       live.set(key, c);
       const name = `${c.namespace}/${c.podName}`;
       // Pods of the API's that follow one another do not wait for one another.
       if (!name.endsWith("-node1")) continue;
       const uid = names.get(name);
       if (uid !== undefined && uid !== c.uid) {
-        this.#world.fail(
-          "one after another",
-          `${name} runs as ${uid} and as ${c.uid} at the same time`,
-        );
+        this.#world.fail("one after another", `${name} runs as ${uid} and as ${c.uid} at the same time`);
       }
       names.set(name, c.uid);
     }
@@ -112,40 +94,23 @@ export class Invariants {
     const snapshot = this.#world.runtime.snapshot();
     const before = this.#published.get(uid);
     const counts = countsOf(status);
-    const attempt = Math.max(
-      -1,
-      ...snapshot.sandboxes.filter((s) => s.uid === uid).map((s) => s.attempt),
-    );
+    const attempt = Math.max(-1, ...snapshot.sandboxes.filter((s) => s.uid === uid).map((s) => s.attempt));
     trace.note(`status ${pod.metadata.name} ${short(uid)}: ${summary(status)}`);
-    if (!(phase in ranks)) {
-      this.#world.fail("phase", `${uid} has phase ${phase}`);
-    }
+    if (!(phase in ranks)) this.#world.fail("phase", `${uid} has phase ${phase}`);
     if (ranks[phase] === 2) {
-      const running = snapshot.containers.filter((c) =>
-        c.uid === uid && c.state === "running"
-      );
+      const running = snapshot.containers.filter((c) => c.uid === uid && c.state === "running");
       if (running.length > 0) {
-        this.#world.fail(
-          "terminal phase",
-          `${uid} is ${phase} while ${running.map((c) => c.name)} run(s)`,
-        );
+        this.#world.fail("terminal phase", `${uid} is ${phase} while ${running.map((c) => c.name)} run(s)`);
       }
     }
     if (before && !this.#anew.has(uid) && !this.redefined.has(uid)) {
       this.#compare(pod, before, { phase, counts }, snapshot);
     }
-    if (
-      this.#anew.has(uid) && before &&
-      (ranks[phase] ?? 0) < (ranks[before.phase] ?? 0)
-    ) this.#anew.delete(uid);
+    if (this.#anew.has(uid) && before && (ranks[phase] ?? 0) < (ranks[before.phase] ?? 0)) this.#anew.delete(uid);
     this.#published.set(uid, { life: this.#life, phase, counts, attempt });
-    const ready =
-      status.conditions?.find((c) => c.type === "Ready")?.status === "True";
+    const ready = status.conditions?.find((c) => c.type === "Ready")?.status === "True";
     if (this.transparent?.ready.has(uid) && !ready) {
-      this.#world.fail(
-        "transparent restart",
-        `${uid} was ready before the agent was killed, and is published unready`,
-      );
+      this.#world.fail("transparent restart", `${uid} was ready before the agent was killed, and is published unready`);
     }
   }
 
@@ -156,60 +121,34 @@ export class Invariants {
     snapshot: Snapshot,
   ): void {
     const uid = pod.metadata.uid;
-    if (
-      before.life === this.#life &&
-      (ranks[now.phase] ?? 0) < (ranks[before.phase] ?? 0)
-    ) {
+    if (before.life === this.#life && (ranks[now.phase] ?? 0) < (ranks[before.phase] ?? 0)) {
       const boxes = snapshot.sandboxes.filter((s) => s.uid === uid);
       const attempt = Math.max(-1, ...boxes.map((s) => s.attempt));
       const renewed = attempt > 0 || !boxes.some((s) => s.ready);
-      const again = (pod.spec.initContainers?.length ?? 0) > 0 && renewed &&
-        before.phase === "Running";
-      if (!again) {
-        this.#world.fail(
-          "phase forward",
-          `${uid} went from ${before.phase} to ${now.phase}`,
-        );
-      }
+      const again = (pod.spec.initContainers?.length ?? 0) > 0 && renewed && before.phase === "Running";
+      if (!again) this.#world.fail("phase forward", `${uid} went from ${before.phase} to ${now.phase}`);
     }
-    if (
-      before.life === this.#life && ranks[before.phase] === 2 &&
-      now.phase !== before.phase
-    ) {
-      this.#world.fail(
-        "phase forward",
-        `${uid} went from ${before.phase} to ${now.phase}`,
-      );
+    if (before.life === this.#life && ranks[before.phase] === 2 && now.phase !== before.phase) {
+      this.#world.fail("phase forward", `${uid} went from ${before.phase} to ${now.phase}`);
     }
     for (const [name, count] of now.counts) {
       const last = before.counts.get(name) ?? 0;
       if (count < last && before.life === this.#life) {
-        this.#world.fail(
-          "restart counts",
-          `${uid}/${name} went from ${last} to ${count}`,
-        );
+        this.#world.fail("restart counts", `${uid}/${name} went from ${last} to ${count}`);
       }
     }
   }
 
   #onMutation(call: string, target: string, error: unknown): void {
     const { trace, runtime } = this.#world;
-    const words = error === undefined
-      ? ""
-      : ` -> ${error instanceof Error ? error.message : String(error)}`;
+    const words = error === undefined ? "" : ` -> ${error instanceof Error ? error.message : String(error)}`;
     const snapshot = runtime.snapshot();
     const container = snapshot.containers.find((c) => c.id === target);
-    const shown = container
-      ? `${container.podName}/${container.name}#${container.attempt} `
-      : "";
+    const shown = container ? `${container.podName}/${container.name}#${container.attempt} ` : "";
     trace.note(`cri ${call} ${shown}${short(target)}${words}`);
-    if (call === "stopContainer" || call === "removeContainer") {
-      this.#stopped.add(target);
-    }
+    if (call === "stopContainer" || call === "removeContainer") this.#stopped.add(target);
     if (call === "stopPodSandbox" || call === "removePodSandbox") {
-      for (const c of snapshot.containers) {
-        if (c.sandboxId === target) this.#stopped.add(c.id);
-      }
+      for (const c of snapshot.containers) if (c.sandboxId === target) this.#stopped.add(c.id);
     }
     if (call === "startContainer") {
       if (container) this.#started(container, snapshot);
@@ -225,50 +164,28 @@ export class Invariants {
     if (before?.lastId === container.id) return;
     const last = snapshot.containers.find((c) => c.id === before?.lastId);
     const now = container.startedAt;
-    const natural = last !== undefined && last.state === "exited" &&
-      !this.#stopped.has(last.id);
+    const natural = last !== undefined && last.state === "exited" && !this.#stopped.has(last.id);
     if (!before || !natural || before.life !== this.#life) {
-      this.#restarts.set(key, {
-        life: this.#life,
-        lastId: container.id,
-        delay: 0,
-        last: now,
-      });
+      this.#restarts.set(key, { life: this.#life, lastId: container.id, delay: 0, last: now });
       return;
     }
-    const quiet = before.delay === 0 ||
-      last.finishedAt - before.last > backOff.resetMs;
+    const quiet = before.delay === 0 || last.finishedAt - before.last > backOff.resetMs;
     const due = quiet ? 0 : before.delay;
     if (now - last.finishedAt < due - 5) {
       this.#world.fail(
         "back-off",
-        `${key} was started ${
-          now - last.finishedAt
-        } ms after its exit; its back-off was ${due} ms`,
+        `${key} was started ${now - last.finishedAt} ms after its exit; its back-off was ${due} ms`,
       );
     }
-    const delay = Math.min(
-      quiet ? backOff.firstMs : before.delay * 2,
-      this.#maxBackOffMs,
-    );
-    this.#restarts.set(key, {
-      life: this.#life,
-      lastId: container.id,
-      delay,
-      last: now,
-    });
+    const delay = Math.min(quiet ? backOff.firstMs : before.delay * 2, this.#maxBackOffMs);
+    this.#restarts.set(key, { life: this.#life, lastId: container.id, delay, last: now });
   }
 
   onRecord(life: number, record: JournalRecord): void {
     if (record.reason === "" || record.message === "") {
-      this.#world.fail(
-        "journal",
-        `${record.action} of ${record.target} has no reason`,
-      );
+      this.#world.fail("journal", `${record.action} of ${record.target} has no reason`);
     }
-    if (
-      ownActions.has(record.action) || !/^[A-Z][a-z]+[A-Z]/.test(record.action)
-    ) return;
+    if (ownActions.has(record.action) || !/^[A-Z][a-z]+[A-Z]/.test(record.action)) return;
     const key = `${life} ${record.action} ${record.target} ${record.at}`;
     this.#records.set(key, (this.#records.get(key) ?? 0) + 1);
   }
@@ -296,8 +213,7 @@ export class Invariants {
     const { calls } = this.#world.runtime;
     // Of two calls that look alike the one that was answered has the record.
     this.#open.sort((a, b) =>
-      Number(calls[a.index]?.endedAt ?? Infinity) -
-      Number(calls[b.index]?.endedAt ?? Infinity)
+      Number(calls[a.index]?.endedAt ?? Infinity) - Number(calls[b.index]?.endedAt ?? Infinity)
     );
     const still = this.#open.splice(0).filter(({ key, index }) => {
       const records = this.#records.get(key) ?? 0;
@@ -313,18 +229,13 @@ export class Invariants {
       return false;
     });
     this.#open.push(...still);
-    for (const key of this.#records.keys()) {
-      this.#world.fail("journal", `the record ${key} is of no call`);
-    }
+    for (const key of this.#records.keys()) this.#world.fail("journal", `the record ${key} is of no call`);
     this.#records.clear();
   }
 }
 
 function statusesOf(status: PodStatus) {
-  return [
-    ...status.initContainerStatuses ?? [],
-    ...status.containerStatuses ?? [],
-  ];
+  return [...status.initContainerStatuses ?? [], ...status.containerStatuses ?? []];
 }
 
 function countsOf(status: PodStatus): Map<string, number> {
@@ -335,18 +246,9 @@ function countsOf(status: PodStatus): Map<string, number> {
 export function summary(status: PodStatus): string {
   const containers = statusesOf(status).map((s) => {
     const { waiting, running, terminated } = s.state ?? {};
-    const state = running
-      ? "run"
-      : terminated
-      ? `exit ${terminated.exitCode}`
-      : waiting?.reason ?? "?";
+    const state = running ? "run" : terminated ? `exit ${terminated.exitCode}` : waiting?.reason ?? "?";
     return `${s.name}=${state}${s.ready ? "+" : ""}/${s.restartCount}`;
   });
-  const ready =
-    status.conditions?.find((c) => c.type === "Ready")?.status === "True"
-      ? " Ready"
-      : "";
-  return `${status.phase}${status.reason ? `(${status.reason})` : ""}${ready} ${
-    containers.join(" ")
-  }`;
+  const ready = status.conditions?.find((c) => c.type === "Ready")?.status === "True" ? " Ready" : "";
+  return `${status.phase}${status.reason ? `(${status.reason})` : ""}${ready} ${containers.join(" ")}`;
 }

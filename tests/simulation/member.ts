@@ -11,6 +11,8 @@ import { simulatedFacts } from "./world.ts";
 export interface MemberOptions {
   readonly api: FakeApi;
   readonly life: Life;
+  /** The node as the agent's watch shows it; the API server's when not given. */
+  readonly node?: () => Node | undefined;
   readonly context: Omit<ClusterContext, "clients" | "facts" | "nodeName">;
 }
 
@@ -24,7 +26,7 @@ export function registerNode(api: FakeApi): Node {
 }
 
 /** A cluster's member for one life of the agent: its pods, with a node that is registered and read already. */
-export function makeMember({ api, life, context }: MemberOptions): Cluster {
+export function makeMember({ api, life, context, node }: MemberOptions): Cluster {
   const { name } = simulatedFacts;
   const client = (kind: string) => life.api(api.client(kind, { node: name }));
   return composeCluster({
@@ -33,7 +35,7 @@ export function makeMember({ api, life, context }: MemberOptions): Cluster {
     facts: simulatedFacts,
     nodeName: name,
   }, [
-    () => ({ node: () => api.get<Node>(resources.nodes, { name }), hostIPs: () => simulatedFacts.ips }),
+    () => ({ node: node ?? (() => api.get<Node>(resources.nodes, { name })), hostIPs: () => simulatedFacts.ips }),
     clusterPods,
   ]);
 }

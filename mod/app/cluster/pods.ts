@@ -8,6 +8,9 @@ import { ApiSource } from "../../sources/api.ts";
 import type { ServedAgent } from "../agent_types.ts";
 import type { ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
 
+/** The longest that a pod waits for the node to be read once more, in milliseconds. */
+const fetchMs = 5000;
+
 /** The pods of a cluster's member: watched, their statuses written, static pods mirrored. */
 export function clusterPods(context: ClusterContext): ClusterPart {
   const { clients, nodeName, clock, random, log, events, scope } = context;
@@ -38,6 +41,7 @@ export function clusterPods(context: ClusterContext): ClusterPart {
   });
   return {
     sources: [source],
+    fetchNode: (signal) => clients.main.get(resources.nodes, { name: nodeName }, { signal, timeoutMs: fetchMs }),
     onStatus: (entry) => {
       writer.status(entry);
       if (isStatic(entry.pod)) mirrors?.look();
