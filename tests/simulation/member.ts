@@ -1,4 +1,5 @@
 import { composeCluster } from "../../mod/app/cluster/cluster.ts";
+import { objectsPart } from "../../mod/app/cluster/objects.ts";
 import { clusterPods } from "../../mod/app/cluster/pods.ts";
 import type { Cluster, ClusterContext } from "../../mod/app/cluster/types.ts";
 import { resources } from "../../mod/kube/api/resources.ts";
@@ -36,6 +37,7 @@ export function makeMember({ api, life, context, node }: MemberOptions): Cluster
     nodeName: name,
   }, [
     () => ({ node: node ?? (() => api.get<Node>(resources.nodes, { name })), hostIPs: () => simulatedFacts.ips }),
+    objectsPart,
     clusterPods,
   ]);
 }
