@@ -61,10 +61,10 @@ export interface StatsOptions {
 /** Gives statistics when asked. */
 export interface StatsSource {
   /**
-   * A collection of at least that detail. Callers that come within a second of one share it; nothing is read while
+   * A collection of at least that detail; one that is not older than `youngerMs` is taken when there is one. Callers that come within a second of one share it; nothing is read while
    * nobody asks. Rejects with code Host when the node's own figures cannot be read.
    */
-  collect(detail: Detail): Promise<StatsSnapshot>;
+  collect(detail: Detail, youngerMs?: number): Promise<StatsSnapshot>;
 }
 
 /** How long a collection is shared, milliseconds. */
@@ -95,7 +95,7 @@ class Collector implements StatsSource {
   readonly #fileSystems: FileSystems;
   readonly #told: Measured<Told>;
   readonly #running = new Map<Detail, Promise<StatsSnapshot>>();
-  #last: StatsSnapshot | undefined;
+  readonly #last = new Map<Detail, StatsSnapshot>();
   #boot: number | undefined;
   /** Groups read since other work could run. */
   #read = 0;
@@ -117,16 +117,19 @@ class Collector implements StatsSource {
     });
   }
 
-  async collect(detail: Detail): Promise<StatsSnapshot> {
+  async collect(detail: Detail, youngerMs = shareMs): Promise<StatsSnapshot> {
     const { clock } = this.#o;
-    const last = this.#last;
-    const age = last ? clock.now() - last.at : Infinity;
-    if (last && age >= 0 && age < shareMs && ranks[last.detail] >= ranks[detail]) return last;
+    for (const [had, last] of this.#last) {
+      const age = clock.now() - last.at;
+      if (ranks[had] >= ranks[detail] && age >= 0 && age < youngerMs) return last;
+    }
     for (const [running, promise] of this.#running) if (ranks[running] >= ranks[detail]) return await promise;
     const promise = this.#collect(detail);
     this.#running.set(detail, promise);
     try {
-      return this.#last = await promise;
+      const snapshot = await promise;
+      this.#last.set(detail, snapshot);
+      return snapshot;
     } finally {
       this.#running.delete(detail);
     }

@@ -57,7 +57,7 @@ export async function agentRound(subject: Subject, names: readonly string[]): Pr
 }
 
 /** User and system time of a process so far, milliseconds. */
-async function cpuMs(pid: number): Promise<number> {
+export async function cpuMs(pid: number): Promise<number> {
   const stat = await Deno.readTextFile(`/proc/${pid}/stat`);
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const hertz = 100; // USER_HZ is 100 wherever Deno runs

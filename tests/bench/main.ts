@@ -216,7 +216,9 @@ class Bench {
     await startPods(this.#subject, pods);
     await systemClock.sleep(3_000);
     const { cgroup } = this.node.agent.paths;
-    this.figures.push(...await scrapeFigures({ port: this.port, group: cgroup, pods: count, rounds }));
+    this.figures.push(
+      ...await scrapeFigures({ port: this.port, pid: this.node.agent.pid, group: cgroup, pods: count, rounds }),
+    );
     await endPods(this.#subject, pods);
   }
 

@@ -1,5 +1,6 @@
 import { systemClock } from "../../mod/base/clock.ts";
 import { cgroupRoots } from "../../scripts/node/cgroups.ts";
+import { cpuMs } from "./agent.ts";
 import { type Figure, median, ratio } from "./report.ts";
 
 /** Pages that monitoring asks for, each with what a scrape of 50 pods may take, milliseconds. */
@@ -53,12 +54,14 @@ function readBare(files: readonly string[]): number {
  */
 export async function scrapeFigures(options: {
   port: number;
+  /** The agent's process. */
+  pid: number;
   /** The agent's own group, below which its pods are. */
   group: string;
   pods: number;
   rounds: number;
 }): Promise<Figure[]> {
-  const { port, group, pods, rounds } = options;
+  const { port, pid, group, pods, rounds } = options;
   const files = filesBelow([...new Set(await cgroupRoots())], group);
   const scrape = async (page: string): Promise<number> => {
     const began = performance.now();
@@ -70,15 +73,20 @@ export async function scrapeFigures(options: {
   const figures: Figure[] = [];
   for (const [page, limit] of pages) {
     const took: number[] = [], floor: number[] = [];
+    let spent = 0;
     // The first two warm up: code is loaded and what does not change is read once.
     for (let round = -1; round <= rounds; round++) {
       await systemClock.sleep(apartMs);
+      const before = await cpuMs(pid);
       const ms = await scrape(page);
       if (round <= 0) continue;
+      spent += await cpuMs(pid) - before;
       took.push(ms);
       floor.push(readBare(files));
     }
     figures.push(
+      // Of all threads, in steps of 10 ms: the mean says what no load of the machine can change.
+      { name: `${pods} pods: ${page}, CPU of the agent`, unit: "ms", values: [spent / rounds] },
       { name: `${pods} pods: ${page}`, unit: "ms", values: took, ...(pods <= podsOfLimits ? { limit } : {}) },
       ratio(`${pods} pods: ${page} / reading ${files.length} files bare (${median(floor).toFixed(0)} ms)`, took, floor),
     );

@@ -13,6 +13,9 @@ import { summaryOf } from "./summary.ts";
 /** The pages of statistics and metrics, by path. */
 export type NodePages = Readonly<Record<typeof pagePaths[number], TextProvider>>;
 
+/** What volumes and logs take is measured each minute: a collection of this age tells it as well; milliseconds. */
+const usedMs = 15_000;
+
 /** The pages, over the node's statistics and what the agent counts of itself. */
 export function nodePages(options: {
   stats: StatsSource;
@@ -22,9 +25,9 @@ export function nodePages(options: {
   log: Logger;
 }): NodePages {
   const { stats, machine, own, log } = options;
-  const collect = async (detail: Detail) => {
+  const collect = async (detail: Detail, youngerMs?: number) => {
     try {
-      return await stats.collect(detail);
+      return await stats.collect(detail, youngerMs);
     } catch (thrown) {
       log.error("statistics could not be collected", { error: messageOf(thrown) });
       return undefined;
@@ -37,7 +40,7 @@ export function nodePages(options: {
       const snapshot = await stats.collect("summary");
       return { body: `${JSON.stringify(summaryOf(snapshot, small), undefined, 1)}\n`, contentType: "application/json" };
     },
-    "/metrics": () => kubeletPage({ ...own, used: async (page) => writeUsed(page, await collect("summary")) }),
+    "/metrics": () => kubeletPage({ ...own, used: async (page) => writeUsed(page, await collect("summary", usedMs)) }),
     "/metrics/probes": () => probesPage(own),
     "/metrics/slis": ({ method }) => {
       if (method !== "DELETE") return slisPage(own);
