@@ -155,7 +155,9 @@ export class ContainerCalls implements Calls {
       const record = core.container(call, id);
       return create(pb.ContainerStatusResponseSchema, {
         status: core.statusOf(record),
-        info: options?.verbose ? { info: JSON.stringify({ sandboxID: record.sandboxId }) } : {},
+        info: options?.verbose
+          ? { info: JSON.stringify({ sandboxID: record.sandboxId, config: { envs: envsOf(record.config) } }) }
+          : {},
       });
     });
   }
@@ -198,4 +200,9 @@ function given(resources: ResourcesInit): ResourcesInit {
       !(Array.isArray(value) && value.length === 0)
     ),
   );
+}
+
+/** A container's variables, as containerd tells them. */
+function envsOf(config: pb.ContainerConfig): { key: string; value: string }[] {
+  return config.envs.map(({ key, value }) => ({ key, value: new TextDecoder().decode(value) }));
 }
