@@ -165,7 +165,7 @@ Deno.test("callers within a second share one collection; one that needs more has
   assert.equal(clock.pending, 0);
   await clock.advance(1001);
   assert.equal(reads(), 2);
-  assert.equal((await stats.collect("resource", 2000)).detail, "cadvisor", "young enough for who asked");
+  assert.equal((await stats.collect("resource", 2000)).at, first.at, "young enough for who asked");
   assert.equal(reads(), 2);
   assert.notEqual(await stats.collect("resource"), first);
   assert.equal(reads(), 3);
