@@ -231,6 +231,20 @@ export class GroupTree {
     return directory === undefined || path === "/" ? undefined : `${directory}/cgroup.kill`;
   }
 
+  /**
+   * Stops the group's processes where they are, or lets them go on, with those below it; a v1 machine without the freezer
+   * is left as it is. A signal reaches frozen processes of v1 only when they are let go on.
+   */
+  async freeze(path: string, frozen: boolean): Promise<void> {
+    const base = this.roots.get("freezer");
+    if (this.version === 2 || base === undefined || path === "/") return;
+    // Those below may have been frozen on their own: each is let go on.
+    const groups = frozen ? [base + path] : await this.#below(base + path);
+    for (const group of groups) {
+      await ifGone(undefined, this.#host.writeControl(`${group}/freezer.state`, frozen ? "FROZEN" : "THAWED"));
+    }
+  }
+
   /** Removes the group and those below it, deepest first; waits a little for the kernel to let go of dying processes. */
   async remove(path: string): Promise<void> {
     await Promise.all(this.#directories(path).map((top) => this.#removeIn(top, path)));

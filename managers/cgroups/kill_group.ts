@@ -18,7 +18,7 @@ export interface GroupKillOptions {
 
 /**
  * Kills every process of a group and of those below it: by the kernel's `cgroup.kill` where it has that (v2, from Linux
- * 5.14 on), which no fork escapes, else one by one, in rounds. Returns the processes that were there.
+ * 5.14 on), which no fork escapes, else one by one, in rounds, frozen meanwhile where v1 can do that. Returns the processes that were there.
  * @throws KubeletError Cgroup when some survive: they wait in the kernel
  */
 export async function killGroup(options: GroupKillOptions, path: string, podUid: string): Promise<number[]> {
@@ -26,10 +26,16 @@ export async function killGroup(options: GroupKillOptions, path: string, podUid:
   const seen = new Set<number>();
   let failure: Error | undefined;
   for (let round = 0; round < killRounds; round++) {
+    if ((await tree.pids(path)).length === 0) return [...seen].sort((a, b) => a - b);
+    // Frozen processes begin no others while they are being listed and killed.
+    await tree.freeze(path, true);
     const pids = await tree.pids(path);
-    if (pids.length === 0) return [...seen].sort((a, b) => a - b);
-    for (const pid of pids) seen.add(pid);
-    failure = await atOnce(options, path) ? undefined : oneByOne(host, pids);
+    try {
+      for (const pid of pids) seen.add(pid);
+      failure = await atOnce(options, path) ? undefined : oneByOne(host, pids);
+    } finally {
+      await tree.freeze(path, false);
+    }
     log.detail(3, "killed what was in a pod's cgroup", { podUid, cgroup: path, pids, round });
     await clock.sleep(killPause);
   }
