@@ -104,8 +104,16 @@ export class ApiStatusWriter {
     target.entry = entry;
     target.since ??= now;
     // After a failure the back-off stands; an urgent status does not hasten what does not work.
-    if (target.failures === 0) this.#want(target, isUrgent(entry) ? 0 : gatherMs);
+    if (target.failures === 0) this.#want(target, this.#isUrgent(target) ? 0 : gatherMs);
     this.#pump();
+  }
+
+  /** The first word of a pod is not kept waiting, unless many are on their way. */
+  #isUrgent({ entry, written }: Target): boolean {
+    if (isUrgent(entry)) return true;
+    let waiting = 0;
+    for (const { due, running } of this.#targets.values()) if (running || due !== undefined) waiting++;
+    return written === 0 && waiting < limit;
   }
 
   /** What the API server has of pods has changed. */

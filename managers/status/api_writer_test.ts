@@ -53,31 +53,45 @@ function setUp() {
   return { clock, api, log, scope, writer, statuses, make, writes, got, arrived, t };
 }
 
-Deno.test("a start under way is told in one write with what follows soon; what others say is kept", async () => {
+Deno.test("the first word of a pod goes at once, what follows of its start in one write; what others say is kept", async () => {
   const { clock, api, scope, statuses, make, writes, got, arrived } = setUp();
   const pod = make("a");
   const gate = { type: "example.com/gate", status: "True" };
   api.merge(resources.pods, { name: "a", namespace: "default" }, {
-    status: { conditions: [gate], qosClass: "BestEffort" },
+    status: { conditions: [gate], nominatedNodeName: "n2" },
   });
-  statuses.set(pod, { phase: "Pending", containerStatuses: [status("ContainerCreating")] });
-  await clock.advance(299);
-  assert.deepEqual(writes(), []);
-  statuses.set(pod, running());
+  const starting: PodStatus = { phase: "Pending", containerStatuses: [status("ContainerCreating")] };
+  statuses.set(pod, starting);
   await turn();
   assert.deepEqual(writes(), ["patch a/status"]);
+  statuses.set(pod, { ...starting, podIP: "10.0.0.2" });
+  await clock.advance(299);
+  assert.deepEqual(writes(), ["patch a/status"]);
+  statuses.set(pod, running());
+  await turn();
+  assert.deepEqual(writes(), ["patch a/status", "patch a/status"]);
   assert.deepEqual(api.calls.at(-1)?.body, {
     metadata: { uid: pod.metadata.uid },
     status: {
-      observedGeneration: 1,
       phase: "Running",
       "$setElementOrder/conditions": [{ type: "example.com/gate" }, { type: "Ready" }],
       conditions: [{ type: "Ready", status: "True" }],
-      qosClass: null,
+      containerStatuses: null,
     },
   });
   assert.deepEqual(got("a")?.status?.conditions, [gate, { type: "Ready", status: "True" }]);
-  assert.deepEqual(arrived, [299]);
+  assert.deepEqual(arrived, [0, 299]);
+  await scope.close();
+});
+
+Deno.test("when many pods start at once, even the first word of each waits for what follows", async () => {
+  const { clock, scope, statuses, make, writes } = setUp();
+  const pods = Array.from({ length: 30 }, (_, i) => make(`p${i}`));
+  for (const pod of pods) statuses.set(pod, { phase: "Pending", containerStatuses: [status("ContainerCreating")] });
+  await clock.advance(200);
+  for (const pod of pods) statuses.set(pod, running());
+  await clock.advance(1000);
+  assert.equal(writes().length, 40);
   await scope.close();
 });
 
@@ -88,9 +102,12 @@ function status(reason: string) {
 Deno.test("a start that takes longer is told by itself, and one that fails at once", async () => {
   const { clock, scope, statuses, make, writes, got } = setUp();
   const pod = make("a");
-  statuses.set(pod, { phase: "Pending", containerStatuses: [status("ContainerCreating")] });
+  const starting: PodStatus = { phase: "Pending", containerStatuses: [status("ContainerCreating")] };
+  statuses.set(pod, starting);
+  await turn();
+  statuses.set(pod, { ...starting, podIP: "10.0.0.2" });
   await clock.advance(300);
-  assert.deepEqual(writes(), ["patch a/status"]);
+  assert.deepEqual(writes(), ["patch a/status", "patch a/status"]);
   statuses.set(pod, { phase: "Pending", containerStatuses: [status("ErrImagePull")] });
   await turn();
   assert.equal(got("a")?.status?.containerStatuses?.[0]?.state?.waiting?.reason, "ErrImagePull");
@@ -306,12 +323,15 @@ Deno.test("a static pod's status goes to its mirror, whichever that is now, and 
 });
 
 Deno.test("a pod that is forgotten is not written any more", async () => {
-  const { clock, scope, writer, statuses, make, writes } = setUp();
+  const { clock, api, scope, writer, statuses, make, writes } = setUp();
   const pod = make("a");
-  statuses.set(pod, { phase: "Pending", containerStatuses: [status("ContainerCreating")] });
+  using _fault = api.faults.add({ kind: "unreachable" });
+  statuses.set(pod, running());
+  await clock.advance(1000);
+  assert.equal(writes().length, 2);
   writer.forget(pod.metadata.uid);
   await clock.advance(60_000);
-  assert.deepEqual(writes(), []);
+  assert.equal(writes().length, 2);
   await scope.close();
 });
 
