@@ -38,7 +38,9 @@ const signalOf: Readonly<Record<string, string>> = {
 
 function evictionAmount(value: Amount | undefined, capacity: bigint): bigint {
   if (value === undefined) return 0n;
-  return "share" in value ? BigInt(Math.floor(Number(capacity) * value.share)) : valueBig(value.quantity);
+  if ("quantity" in value) return valueBig(value.quantity);
+  // The reference has percentages in single precision, which shows in the bytes that are left.
+  return BigInt(Math.floor(Number(capacity) * Math.fround(value.share)));
 }
 
 /** The node's capacity as quantities by resource. */

@@ -22,7 +22,7 @@ Deno.test("allocatable is capacity less both reservations and the hard threshold
       "pid.available": { share: 0.1 },
     },
   });
-  assert.deepEqual(got, { cpu: "3250m", memory: "6Gi", "ephemeral-storage": "89Gi", pods: "110" });
+  assert.deepEqual(got, { cpu: "3250m", memory: "6Gi", "ephemeral-storage": String(89 * 2 ** 30 - 160), pods: "110" });
 });
 
 Deno.test("huge pages are resources of their own, and taken from memory", () => {
@@ -36,4 +36,12 @@ Deno.test("huge pages are resources of their own, and taken from memory", () => 
 Deno.test("what is reserved beyond the capacity leaves nothing, not less", () => {
   const got = nodeAllocatable(machine, { ...none, systemReserved: { cpu: q("9"), memory: q("9Gi") } });
   assert.deepEqual([got.cpu, got.memory], ["0", "0"]);
+});
+
+Deno.test("a share of the disk leaves what the reference leaves, to the byte", () => {
+  const got = nodeAllocatable({ ...machine, ephemeralStorage: 264212084 * 1024 }, {
+    ...none,
+    evictionHard: { "nodefs.available": { share: 0.1 } },
+  });
+  assert.equal(got["ephemeral-storage"], "243497856212");
 });
