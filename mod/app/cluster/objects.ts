@@ -11,10 +11,10 @@ import { resources } from "../../kube/api/resources.ts";
 import type { Informer } from "../../kube/api/types.ts";
 import { isStatic } from "../../kube/pod.ts";
 import { parseQuantity, valueBig } from "../../kube/quantity.ts";
-import type { BoundPod, Service } from "../../kube/types.ts";
+import type { BoundPod, Node, Service } from "../../kube/types.ts";
 import { serviceEnv } from "../../pod/config/service_env.ts";
 import type { ServedAgent } from "../agent_types.ts";
-import type { ClusterContext, ClusterPart } from "./types.ts";
+import type { ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
 
 /** The server is asked to keep the watch of one object for so long at least, in seconds: there can be hundreds. */
 const objectWatchSeconds = 1800;
@@ -25,6 +25,7 @@ const servicesWaitMs = 2000;
 export function objectsPart(context: ClusterContext): ClusterPart {
   const { clients: { main: client }, config, clock, random, log, scope, host, events, facts } = context;
   let agent: ServedAgent | undefined;
+  let node: ClusterParts["node"];
   const objects = createPodObjects({
     strategy: config.configMapAndSecretChangeDetectionStrategy as ChangeStrategy,
     client,
@@ -46,7 +47,7 @@ export function objectsPart(context: ClusterContext): ClusterPart {
     log,
     scope,
     resyncMs: config.syncFrequencyMs,
-    ttlMs: () => undefined,
+    ttlMs: () => objectTtlMs(node?.()),
     onChange: (uid, volumes) => agent?.podChanged(uid, { volumes }),
   });
   const tokens = new ServiceAccountTokens({
@@ -82,12 +83,19 @@ export function objectsPart(context: ClusterContext): ClusterPart {
     },
     volumePlugins: [secretPlugin(objects, memory), configMapPlugin(objects)],
     projections: apiProjections({ objects, tokens }),
-    start(started): void {
+    start(started, cluster): void {
       agent = started;
+      node = cluster.node;
       scope.spawn("services", (signal) => services.run(signal));
       scope.spawn("service account tokens", (signal) => tokens.run(signal));
     },
   };
+}
+
+/** How long objects count as fresh by the node's annotation, in milliseconds; undefined when it says nothing. */
+function objectTtlMs(node: Node | undefined): number | undefined {
+  const text = node?.metadata?.annotations?.["node.alpha.kubernetes.io/ttl"] ?? "";
+  return /^\d{1,9}$/.test(text) ? Number(text) * 1000 : undefined;
 }
 
 /** Variables of services; a static pod does not wait for the API server (runtime-contract.md section 12). */

@@ -16,8 +16,7 @@ export const actedOn: Readonly<Record<string, Exclude<ActedOn, false>>> = {
   cgroupsPerQOS: true,
   clusterDNS: true,
   clusterDomain: true,
-  // Cache takes one minute, whatever the node's annotation says.
-  configMapAndSecretChangeDetectionStrategy: "partly",
+  configMapAndSecretChangeDetectionStrategy: true,
   containerLogMaxFiles: true,
   containerLogMaxSize: true,
   containerLogMaxWorkers: true,
