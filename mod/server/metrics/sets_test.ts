@@ -1,0 +1,186 @@
+import assert from "@assert";
+import type { CgroupManager } from "../../../managers/cgroups/types.ts";
+import { FakeClock } from "../../base/fake_clock.ts";
+import type { BoundPod } from "../../kube/types.ts";
+import { AgentMetrics } from "./agent_metrics.ts";
+import { ClientMetrics, QueueMetrics } from "./client_metrics.ts";
+import type { MetricSource } from "./metric_set.ts";
+import { SecurityMetrics } from "./security_metrics.ts";
+import { MetricsPage } from "./text.ts";
+import { writeUsed } from "./used_page.ts";
+import { WorkMetrics } from "./work_metrics.ts";
+
+/** The samples of a set whose names begin so. */
+function told(source: MetricSource, prefix: string): string[] {
+  const page = new MetricsPage();
+  source.writeTo(page);
+  return page.text().split("\n").filter((line) => line.startsWith(prefix));
+}
+
+const reasons: readonly (readonly [string, string])[] = [
+  ["OutOfcpu", "OutOfcpu"],
+  ["OutOfexample.com/gpu", "OutOfExtendedResources"],
+  ["Evicted", "Evicted"],
+  ["NodeAffinity", "Other"],
+  ["__proto__", "Other"],
+];
+for (const [reason, label] of reasons) {
+  Deno.test(`a pod refused for ${reason} counts as ${label}`, () => {
+    const work = new WorkMetrics();
+    work.rejected(reason);
+    assert.deepEqual(told(work, "kubelet_admission"), [`kubelet_admission_rejections_total{reason="${label}"} 1`]);
+  });
+}
+
+Deno.test("what managers do: preemptions, images, volumes by plugin; nothing is told of vectors before", () => {
+  const work = new WorkMetrics();
+  for (const prefix of ["kubelet_preemptions", "kubelet_image_garbage", "storage_operation"]) {
+    assert.deepEqual(told(work, prefix), []);
+  }
+  work.preempted("cpu");
+  work.imageRemoved("age");
+  work.ensuredImage({ policy: "Always", present: undefined, pulled: true });
+  work.volume({ plugin: "kubernetes.io/image", operation: "volume_mount", seconds: .2, failed: true });
+  work.volume({ plugin: "kubernetes.io/image", operation: "volume_mount", seconds: 2, failed: false });
+  assert.deepEqual(told(work, "kubelet_preemptions"), ['kubelet_preemptions{preemption_signal="cpu"} 1']);
+  assert.deepEqual(told(work, "kubelet_image_garbage"), ['kubelet_image_garbage_collected_total{reason="age"} 1']);
+  const ensured = 'present_locally="unknown",pull_policy="Always",pull_required="true"';
+  assert.deepEqual(told(work, "kubelet_image_manager"), [
+    `kubelet_image_manager_ensure_image_requests_total{${ensured}} 1`,
+  ]);
+  assert.deepEqual(told(work, "kubelet_image_volume"), [
+    "kubelet_image_volume_mounted_errors_total 1",
+    "kubelet_image_volume_mounted_succeed_total 1",
+    "kubelet_image_volume_requested_total 2",
+  ]);
+  const [failed, done] = told(work, "storage_operation_duration_seconds_count");
+  assert.match(
+    failed ?? "",
+    /operation_name="volume_mount",status="fail-unknown",volume_plugin="kubernetes.io\/image"} 1/,
+  );
+  assert.match(done ?? "", /status="success"/);
+  assert.equal(told(work, "volume_operation_total_seconds_count").length, 1);
+  const of = (count: number) => new Map([["kubernetes.io/empty-dir", count]]);
+  work.volumes = { mounted: () => of(1), wanted: () => of(2) };
+  assert.deepEqual(told(work, "volume_manager_total"), [
+    'volume_manager_total_volumes{plugin_name="kubernetes.io/empty-dir",state="actual_state_of_world"} 1',
+    'volume_manager_total_volumes{plugin_name="kubernetes.io/empty-dir",state="desired_state_of_world"} 2',
+  ]);
+});
+
+Deno.test("work on control groups is timed, whatever else the manager is; a pod's first is its making", async () => {
+  class Groups {
+    readonly #own = "kept";
+    fails = false;
+    ensurePod(): Promise<void> {
+      return this.fails ? Promise.reject(new Error(this.#own)) : Promise.resolve();
+    }
+    destroyPod(): Promise<void> {
+      return Promise.resolve();
+    }
+    updateQos(): Promise<void> {
+      return Promise.resolve();
+    }
+    more(): string {
+      return this.#own;
+    }
+  }
+  const inner = new Groups();
+  const work = new WorkMetrics();
+  const groups = work.groups(inner as unknown as CgroupManager & Groups, () => 0);
+  const pod = { metadata: { uid: "u1" } } as BoundPod;
+  assert.equal(groups.more(), "kept");
+  await groups.ensurePod(pod);
+  await groups.ensurePod(pod);
+  await groups.updateQos([]);
+  await groups.destroyPod("u1");
+  inner.fails = true;
+  await assert.rejects(groups.ensurePod(pod), /kept/);
+  assert.deepEqual(told(work, "kubelet_cgroup_manager_duration_seconds_count"), [
+    'kubelet_cgroup_manager_duration_seconds_count{operation_type="create"} 2',
+    'kubelet_cgroup_manager_duration_seconds_count{operation_type="update"} 2',
+    'kubelet_cgroup_manager_duration_seconds_count{operation_type="destroy"} 1',
+  ]);
+});
+
+Deno.test("who asks is counted under few names", () => {
+  const metrics = new AgentMetrics({ clock: new FakeClock() });
+  for (const user of ["system:node:n1", "me@example.com", "admin", undefined]) {
+    metrics.authenticated({ user, seconds: .01, ...(user === "admin" ? { certificateEnds: 7200 } : {}) });
+  }
+  metrics.authorized("denied", .01);
+  assert.deepEqual(told(metrics.auth, "authenticated_user_requests"), [
+    'authenticated_user_requests{username="other"} 1',
+    'authenticated_user_requests{username="email_id"} 1',
+    'authenticated_user_requests{username="admin"} 1',
+  ]);
+  assert.deepEqual(told(metrics.auth, "authentication_attempts"), [
+    'authentication_attempts{result="success"} 3',
+    'authentication_attempts{result="failure"} 1',
+  ]);
+  assert.deepEqual(told(metrics.auth, "authorization_attempts_total"), [
+    'authorization_attempts_total{result="denied"} 1',
+  ]);
+  assert.deepEqual(told(metrics.auth, "apiserver_client_certificate_expiration_seconds_sum"), [
+    "apiserver_client_certificate_expiration_seconds_sum 7200",
+  ]);
+});
+
+Deno.test("calls of the API server and queues: nothing before the first, then by host and name", () => {
+  const client = new ClientMetrics(), queues = new QueueMetrics();
+  assert.deepEqual(told(client, "rest_client_request"), []);
+  assert.deepEqual(told(queues, "workqueue"), []);
+  client.request({ verb: "GET", host: "h:1", code: 200, method: "GET", seconds: .1, receivedBytes: 5 });
+  client.retried({ verb: "GET", host: "h:1", code: "<error>" });
+  client.limited({ verb: "GET", host: "h:1" }, 1);
+  assert.deepEqual(told(client, "rest_client_requests_total"), [
+    'rest_client_requests_total{code="200",host="h:1",method="GET"} 1',
+  ]);
+  assert.equal(told(client, "rest_client_request_size_bytes").length, 0, "what is not known is not told");
+  assert.equal(
+    told(client, "rest_client_response_size_bytes_count")[0],
+    'rest_client_response_size_bytes_count{host="h:1",verb="GET"} 1',
+  );
+  queues.begin("pods");
+  assert.deepEqual(told(queues, "workqueue_depth"), ['workqueue_depth{name="pods"} 0']);
+});
+
+Deno.test("certificates: the time that is left, +Inf without one", () => {
+  const security = new SecurityMetrics();
+  const ttl = () => told(security, "kubelet_certificate_manager_client_ttl")[0];
+  assert.equal(ttl(), "kubelet_certificate_manager_client_ttl_seconds +Inf");
+  security.expiry = () => ({ client: 90_000, now: 30_000 });
+  security.refresh();
+  assert.equal(ttl(), "kubelet_certificate_manager_client_ttl_seconds 60");
+  security.pluginConfiguration("a");
+  security.pluginConfiguration("b");
+  assert.deepEqual(told(security, "kubelet_credential_provider_config_info"), [
+    'kubelet_credential_provider_config_info{hash="b"} 1',
+  ]);
+});
+
+Deno.test("volumes of claims are told once, logs of each container; all else is left out", () => {
+  const claim = { name: "data-0", namespace: "ns" };
+  const fs = { at: 1, used: 3, capacity: 9, inodes: 8 };
+  const pod = (name: string) => ({
+    ...{ uid: `u-${name}`, name, namespace: "ns", startedAt: 1, group: undefined, sample: undefined },
+    containers: [{
+      ...{ name: "main", id: "c", image: "i", startedAt: 1, group: undefined, sample: undefined },
+      logs: { at: 1, used: 4096 },
+    }],
+    volumes: [{ name: "v", claim, abnormal: true, ...fs }, { name: "scratch", ...fs }],
+  });
+  const node = { name: "n", startedAt: 1, memoryCapacity: 1, swapCapacity: 0, cpus: 1, sample: { at: 1 }, system: [] };
+  const page = new MetricsPage();
+  writeUsed(page, { at: 1, detail: "summary", node, pods: [pod("a"), pod("b")] });
+  const samples = page.text().split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  const labels = '{namespace="ns",persistentvolumeclaim="data-0"}';
+  assert.deepEqual(samples, [
+    'kubelet_container_log_filesystem_used_bytes{container="main",namespace="ns",pod="a",uid="u-a"} 4096',
+    'kubelet_container_log_filesystem_used_bytes{container="main",namespace="ns",pod="b",uid="u-b"} 4096',
+    `kubelet_volume_stats_capacity_bytes${labels} 9`,
+    `kubelet_volume_stats_health_status_abnormal${labels} 1`,
+    `kubelet_volume_stats_inodes${labels} 8`,
+    `kubelet_volume_stats_used_bytes${labels} 3`,
+  ]);
+});
