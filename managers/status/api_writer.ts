@@ -316,7 +316,9 @@ export class ApiStatusWriter {
     if (isTerminal(reported.phase) && !isTerminal(next.phase) && !isStatic(pod)) return undefined;
     // A terminal phase is told to this manager only once nothing of the pod runs, so that it needs no holding back here.
     const merged = mergeStatus({ pod, reported, next, mayRun: false, now: this.#o.clock.now() });
-    return statusPatch(object.metadata.uid, reported, merged);
+    // The server takes no other class than the one it has set itself, and would refuse the whole patch.
+    const { qosClass } = reported;
+    return statusPatch(object.metadata.uid, reported, qosClass === undefined ? merged : { ...merged, qosClass });
   }
 
   /** True when nothing is left of a deleted pod but its object (features.md B20). */

@@ -58,12 +58,12 @@ Deno.test("the first word of a pod goes at once, what follows of its start in on
   const pod = make("a");
   const gate = { type: "example.com/gate", status: "True" };
   api.merge(resources.pods, { name: "a", namespace: "default" }, {
-    status: { conditions: [gate], nominatedNodeName: "n2" },
+    status: { conditions: [gate], qosClass: "Burstable" },
   });
   const starting: PodStatus = { phase: "Pending", containerStatuses: [status("ContainerCreating")] };
-  statuses.set(pod, starting);
+  statuses.set(pod, { ...starting, qosClass: "BestEffort" });
   await turn();
-  assert.deepEqual(writes(), ["patch a/status"]);
+  assert.deepEqual([writes(), got("a")?.status?.qosClass], [["patch a/status"], "Burstable"]);
   statuses.set(pod, { ...starting, podIP: "10.0.0.2" });
   await clock.advance(299);
   assert.deepEqual(writes(), ["patch a/status"]);
