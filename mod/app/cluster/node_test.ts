@@ -1,114 +1,10 @@
 import assert from "@assert";
-import { create } from "@bufbuild/protobuf";
-import { RuntimeFeaturesSchema, RuntimeHandlerSchema } from "../../../cri/gen/runtime_pb.ts";
-import { FakeRuntime } from "../../../cri/fake/runtime.ts";
-import { FakeClock } from "../../base/fake_clock.ts";
-import { FakeHost } from "../../base/fake_host.ts";
-import { RecordingLogger, silent } from "../../base/log.ts";
-import { seeded } from "../../base/random.ts";
-import { Scope } from "../../base/scope.ts";
-import { FakeApi } from "../../kube/api/fake/fake_api.ts";
 import { resources } from "../../kube/api/resources.ts";
-import type { AgentReadiness } from "../agent_readiness.ts";
-import type { ServedAgent } from "../agent_types.ts";
-import { loadConfig } from "../config/load.ts";
-import type { NodeFacts } from "../node_facts.ts";
-import { clusterEvents } from "./events.ts";
-import { clusterNode } from "./node.ts";
-import type { ClusterContext } from "./types.ts";
-
-const facts: NodeFacts = {
-  name: "n1",
-  ips: ["10.0.0.9"],
-  memory: 8 * 2 ** 30,
-  swap: 2 ** 30,
-  cpus: 4,
-  capacity: { cpu: "4", memory: "8Gi", "ephemeral-storage": "100Gi", pods: "110" },
-  allocatable: { cpu: "4", memory: "8Gi", "ephemeral-storage": "100Gi", pods: "110" },
-  hugePageSizes: [],
-  arch: "amd64",
-  kernelVersion: "6.1.0",
-  appArmor: false,
-  swapController: false,
-};
-
-async function world(argv: string[] = []) {
-  const clock = new FakeClock();
-  const random = seeded(1);
-  const api = new FakeApi({ clock });
-  for (const name of ["default", "kube-node-lease"]) api.create(resources.namespaces, { metadata: { name } });
-  const host = new FakeHost();
-  for (const [path, text] of [["/etc/machine-id", "m\n"], ["/proc/sys/kernel/random/boot_id", "b\n"]] as const) {
-    await host.mkdir(path.replace(/\/[^/]*$/, ""));
-    await host.write(path, text);
-  }
-  const { config, flags } = await loadConfig({
-    argv: ["--kubeconfig=/k", "--hostname-override=n1", ...argv],
-    host,
-    log: silent,
-  });
-  const scope = new Scope("test");
-  const log = new RecordingLogger();
-  const runtime = new FakeRuntime({ clock, random });
-  const client = (name: string) => api.client(name, { node: "n1", timeoutMs: 10_000 });
-  const clients = { main: client("main"), heartbeat: client("heartbeat"), events: client("events") };
-  const context: ClusterContext = {
-    clients,
-    config,
-    flags,
-    facts,
-    nodeName: "n1",
-    host,
-    clock,
-    random,
-    log,
-    events: clusterEvents({
-      client: clients.events,
-      nodeName: "n1",
-      log: { pod: () => {}, node: () => {} },
-      logger: log,
-      clock,
-      random,
-      scope,
-    }),
-    runtime,
-    images: runtime,
-    runtimeName: "containerd",
-    runtimeVersion: "v2.1.4",
-    scope,
-  };
-  const part = clusterNode(context, {
-    interfaces: () => [{ name: "eth0", address: "10.0.0.5" }],
-    lookup: () => Promise.resolve(["10.0.0.5"]),
-  });
-  const readiness: AgentReadiness = {
-    troubles: [],
-    handlers: [create(RuntimeHandlerSchema, { name: "" })],
-    features: create(RuntimeFeaturesSchema, { supplementalGroupsPolicy: true }),
-  };
-  const agent = { readiness, pressure: [] as string[] };
-  const others: { troubles: string[]; volumes: string[] | undefined } = { troubles: [], volumes: undefined };
-  return {
-    clock,
-    api,
-    part,
-    agent,
-    runtime,
-    others,
-    start: () =>
-      part.start?.(agent as unknown as ServedAgent, {
-        nodeTroubles: () => others.troubles,
-        volumesInUse: () => others.volumes,
-      }),
-    node: () => api.get(resources.nodes, { name: "n1" }),
-    lease: () => api.get(resources.leases, { namespace: "kube-node-lease", name: "n1" }),
-    reasons: () => api.list(resources.events).map(({ reason }) => reason),
-    [Symbol.asyncDispose]: () => scope.close(),
-  };
-}
+import { ApiError } from "../../kube/api/types.ts";
+import { nodeWorld } from "./node_testing.ts";
 
 Deno.test("a node joins: object, status, lease, events; what the agent takes of it follows the object", async () => {
-  await using w = await world(["--node-labels=mine=1", "--register-with-taints=k=v:NoSchedule"]);
+  await using w = await nodeWorld(["--node-labels=mine=1", "--register-with-taints=k=v:NoSchedule"]);
   assert.deepEqual([w.part.node?.(), w.part.nodeRead?.(), w.part.hostIPs?.()], [undefined, false, ["10.0.0.9"]]);
   w.start();
   await w.clock.advance(2000);
@@ -147,7 +43,7 @@ Deno.test("a node joins: object, status, lease, events; what the agent takes of 
 });
 
 Deno.test("the node's readiness and pressure are the agent's", async () => {
-  await using w = await world();
+  await using w = await nodeWorld();
   w.start();
   await w.clock.advance(2000);
   w.agent.pressure.push("MemoryPressure");
@@ -163,7 +59,7 @@ Deno.test("the node's readiness and pressure are the agent's", async () => {
 });
 
 Deno.test("what other parts know of the node is in its status: storage, shutdown, volumes in use", async () => {
-  await using w = await world();
+  await using w = await nodeWorld();
   w.start();
   await w.clock.advance(2000);
   w.others.troubles.push("node is shutting down");
@@ -174,7 +70,7 @@ Deno.test("what other parts know of the node is in its status: storage, shutdown
 });
 
 Deno.test("--register-node=false: nothing is created; an object that others make is kept", async () => {
-  await using w = await world(["--register-node=false"]);
+  await using w = await nodeWorld(["--register-node=false"]);
   w.start();
   await w.clock.advance(60_000);
   assert.equal(w.node(), undefined);
@@ -187,7 +83,7 @@ Deno.test("--register-node=false: nothing is created; an object that others make
 });
 
 Deno.test("an API server that is away at the start, and again later: the node comes and stays", async () => {
-  await using w = await world();
+  await using w = await nodeWorld();
   w.api.reach = "refused";
   w.start();
   await w.clock.advance(30_000);
@@ -203,7 +99,7 @@ Deno.test("an API server that is away at the start, and again later: the node co
 });
 
 Deno.test("the node's pod range reaches the runtime", async () => {
-  await using w = await world();
+  await using w = await nodeWorld();
   w.start();
   await w.clock.advance(2000);
   w.api.merge(resources.nodes, { name: "n1" }, { spec: { podCIDR: "10.9.0.0/24", podCIDRs: ["10.9.0.0/24"] } });
@@ -213,3 +109,63 @@ Deno.test("the node's pod range reaches the runtime", async () => {
     ["10.9.0.0/24"],
   );
 });
+
+const minute = 60_000;
+
+/** An hour of a node whose API server, agent and administrators do what they like; then five quiet minutes. */
+async function hardHour(seed: number) {
+  await using w = await nodeWorld([], seed);
+  const pick = <T>(...choices: T[]): T => choices[Math.floor(w.random() * choices.length)] as T;
+  const act = pick<() => unknown>;
+  w.start();
+  for (const end = w.clock.now() + 60 * minute; w.clock.now() < end;) {
+    await w.clock.advance(w.random() * 2 * minute);
+    const error = new ApiError(
+      "trouble",
+      pick(
+        { status: 500, reason: "InternalError" },
+        { status: 429, reason: "TooManyRequests", retryAfterMs: 1000 },
+        { status: 409, reason: "Conflict" },
+        { status: 403, reason: "Forbidden" },
+      ),
+    );
+    act(
+      () => w.api.reach = pick("up", "refused", "silent"),
+      () => w.api.faults.add({ kind: "status", error }, { verb: pick("patch", "get", "update", "create") }, 7),
+      () => w.api.faults.add({ kind: "lost" }, { verb: pick("patch", "update", "create") }, 2),
+      () => w.api.faults.add({ kind: "slow", ms: 3000 }, {}, 5),
+      () => w.api.cutWatches(pick("end", "break")),
+      () => w.api.compact(),
+      () => w.agent.readiness = { ...w.agent.readiness, troubles: pick([], ["container runtime is down"]) },
+      () => w.agent.pressure.splice(0, 3, ...pick([], ["DiskPressure"], ["MemoryPressure", "PIDPressure"])),
+      () => w.node() && w.api.merge(resources.nodes, { name: "n1" }, { spec: { unschedulable: pick(true, false) } }),
+      () => w.node() && w.api.merge(resources.nodes, { name: "n1" }, { metadata: { annotations: { theirs: "1" } } }),
+      () => w.lease() && w.api.remove(resources.leases, { namespace: "kube-node-lease", name: "n1" }),
+    )();
+  }
+  w.api.reach = "up";
+  w.api.faults.clear();
+  const before = w.api.calls.length;
+  await w.clock.advance(5 * minute);
+  const age = w.clock.now() - Date.parse(w.lease()?.spec?.renewTime ?? "");
+  assert(age <= 11_000, `the lease was renewed ${age} ms ago`);
+  const conditions = w.node()?.status?.conditions ?? [];
+  assert.deepEqual(
+    conditions.filter(({ status }) => status === "True").map(({ type }) => type).sort(),
+    [
+      ...w.agent.pressure,
+      ...(w.agent.readiness.troubles.length === 0 ? ["Ready"] : []),
+    ].sort(),
+  );
+  assert.equal(conditions.length, 4);
+  for (const { lastTransitionTime = "", lastHeartbeatTime = "" } of conditions) {
+    assert(lastTransitionTime <= lastHeartbeatTime && w.clock.now() - Date.parse(lastHeartbeatTime) <= 9 * minute);
+  }
+  const quiet = w.api.calls.slice(before + 60).filter(({ resource, verb }) => resource === "nodes" && verb !== "watch");
+  assert(quiet.length <= 4, `${quiet.length} requests about a node of which nothing changed`);
+}
+
+for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
+  Deno.test(`a hard hour with an API server in trouble, seed ${seed}: afterwards all is true, and quiet`, () =>
+    hardHour(seed));
+}
