@@ -11,3 +11,8 @@ export const rawVersion = JSON.stringify({
   gitVersion: kubernetesVersion,
   platform: `linux/${Deno.build.arch === "aarch64" ? "arm64" : "amd64"}`,
 });
+
+/** Who the agent says it is to the API server: the first word is the owner of the fields that it writes. */
+export const userAgent = `kubelet/${kubernetesVersion} (linux/${
+  Deno.build.arch === "aarch64" ? "arm64" : "amd64"
+}) kubernetes/denolet`;

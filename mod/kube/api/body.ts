@@ -1,0 +1,57 @@
+import { KubeletError } from "../../base/errors.ts";
+
+/** Reads a body to its end as text. Rejects with code Network when it is longer than `limit` bytes. */
+export async function readBody(
+  body: AsyncIterable<Uint8Array>,
+  limit: number,
+): Promise<{ text: string; size: number }> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > limit) throw new KubeletError("Network", `the answer is longer than ${limit} bytes`);
+    chunks.push(chunk);
+  }
+  const decoder = new TextDecoder();
+  return { text: chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode(), size };
+}
+
+const newline = 10;
+
+/**
+ * The lines of a body as they come, without those that are empty. Rejects with code Network when a line is longer than
+ * `limit` bytes, and when the body ends within a line.
+ */
+export async function* linesOf(body: AsyncIterable<Uint8Array>, limit: number): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  const take = (part: Uint8Array) => {
+    size += part.length;
+    if (size > limit) throw new KubeletError("Network", `a line of the answer is longer than ${limit} bytes`);
+    if (part.length > 0) parts.push(part);
+  };
+  for await (const chunk of body) {
+    let from = 0;
+    for (let at; (at = chunk.indexOf(newline, from)) >= 0; from = at + 1) {
+      take(chunk.subarray(from, at));
+      const [only] = parts;
+      const line = parts.length === 1 && only ? decoder.decode(only) : decoder.decode(joined(parts, size));
+      parts = [];
+      size = 0;
+      if (line.trim() !== "") yield line;
+    }
+    take(chunk.subarray(from));
+  }
+  if (size > 0) throw new KubeletError("Network", "the connection broke within a line of the answer");
+}
+
+function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

@@ -1,0 +1,364 @@
+import type { Clock } from "../../base/clock.ts";
+import { KubeletError, messageOf } from "../../base/errors.ts";
+import { errorOf } from "./api_status.ts";
+import { linesOf, readBody } from "./body.ts";
+import { brokenBy, type Connections } from "./connections.ts";
+import { Deadline } from "./deadline.ts";
+import { pathOf, type Query, queryText } from "./paths.ts";
+import type { RateLimiter } from "./rate_limiter.ts";
+import type { RequestObserver } from "./request_observer.ts";
+import { apiVersionOf } from "./resources.ts";
+import type { HttpResponse } from "./transport.ts";
+import {
+  type ApiClient,
+  ApiError,
+  type CallOptions,
+  type DeleteOptions,
+  type GetOptions,
+  type KubeObject,
+  type ListOf,
+  type ListOptions,
+  type ObjectName,
+  type PatchOptions,
+  type PatchType,
+  type ResourceType,
+  type WatchEvent,
+  type WatchOptions,
+} from "./types.ts";
+
+export interface HttpApiClientOptions {
+  /** The API's URL without a slash at its end. */
+  readonly server: string;
+  readonly connections: Pick<Connections, "send" | "renew" | "generation">;
+  readonly clock: Clock;
+  readonly userAgent: string;
+  /** Milliseconds for a call that does not say its own. */
+  readonly timeoutMs: number;
+  /** No limit of rate when not given. Watches are never held up. */
+  readonly limiter?: RateLimiter;
+  readonly observer?: RequestObserver;
+  /** Told when a call had no answer in time, after which this client makes new connections. */
+  readonly onSilence?: () => void;
+}
+
+/** Bytes of an answer, and of a line of a watch, that are taken; etcd keeps objects of 1.5 MiB at most. */
+const answerLimit = 256 * 2 ** 20;
+const lineLimit = 16 * 2 ** 20;
+const pageSize = 500;
+/** How often a request is sent again that the server put off. */
+const retries = 10;
+/** How long a watch may outlast the time that the server was given for it, and that time when nothing is said. */
+const slackMs = 30_000;
+const watchSeconds = 600;
+
+const patchTypes: Readonly<Record<PatchType, string>> = {
+  "strategic-merge": "application/strategic-merge-patch+json",
+  merge: "application/merge-patch+json",
+  json: "application/json-patch+json",
+  apply: "application/apply-patch+yaml",
+};
+
+interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly query?: Query;
+  readonly body?: unknown;
+  readonly contentType?: string;
+}
+
+/** The API server over HTTP. */
+export class HttpApiClient implements ApiClient {
+  readonly #o: HttpApiClientOptions;
+  readonly #host: string;
+
+  constructor(options: HttpApiClientOptions) {
+    this.#o = options;
+    this.#host = new URL(options.server).host;
+  }
+
+  async get<T extends KubeObject>(resource: ResourceType<T>, name: ObjectName, options: GetOptions): Promise<T> {
+    const { resourceVersion } = options;
+    return await this.#object<T>({ method: "GET", path: pathOf(resource, name), query: { resourceVersion } }, options);
+  }
+
+  async list<T extends KubeObject>(resource: ResourceType<T>, options: ListOptions): Promise<ListOf<T>> {
+    try {
+      return await this.#pages(resource, options, pageSize);
+    } catch (thrown) {
+      // The version that the pages were of is forgotten before the last one was read: all at once, then.
+      if (!(thrown instanceof ExpiredPages)) throw thrown;
+      return await this.#pages(resource, options, undefined);
+    }
+  }
+
+  async #pages<T extends KubeObject>(
+    resource: ResourceType<T>,
+    options: ListOptions,
+    limit: number | undefined,
+  ): Promise<ListOf<T>> {
+    const { namespace, fieldSelector, labelSelector } = options;
+    const path = pathOf(resource, { namespace });
+    const items: T[] = [];
+    const filled = { apiVersion: apiVersionOf(resource), kind: resource.kind };
+    let next: string | undefined;
+    for (;;) {
+      const from = next === undefined ? { resourceVersion: options.resourceVersion } : { continue: next };
+      const query = { fieldSelector, labelSelector, limit, ...from };
+      let page: { items?: unknown; metadata?: { resourceVersion?: string; continue?: string } };
+      try {
+        page = await this.#object({ method: "GET", path, query }, options);
+      } catch (thrown) {
+        if (next !== undefined && thrown instanceof ApiError && thrown.status === 410) throw new ExpiredPages();
+        throw thrown;
+      }
+      if (page.items !== null && page.items !== undefined && !Array.isArray(page.items)) {
+        throw new KubeletError("Network", `GET ${path}: the answer is no list`);
+      }
+      // Members of a list do not say what they are.
+      for (const item of page.items ?? []) items.push({ ...filled, ...item });
+      next = page.metadata?.continue || undefined;
+      if (next === undefined) return { items, resourceVersion: page.metadata?.resourceVersion ?? "" };
+    }
+  }
+
+  async create<T extends KubeObject>(resource: ResourceType<T>, object: T, options: CallOptions): Promise<T> {
+    const path = pathOf(resource, { namespace: object.metadata?.namespace });
+    return await this.#object<T>({ method: "POST", path, body: named(resource, object) }, options);
+  }
+
+  async replace<T extends KubeObject>(
+    resource: ResourceType<T>,
+    object: T,
+    options: CallOptions & { readonly subresource?: string },
+  ): Promise<T> {
+    const path = pathOf(resource, nameOf(object), options.subresource);
+    return await this.#object<T>({ method: "PUT", path, body: named(resource, object) }, options);
+  }
+
+  async patch<T extends KubeObject>(
+    resource: ResourceType<T>,
+    name: ObjectName,
+    patch: unknown,
+    options: PatchOptions,
+  ): Promise<T> {
+    const { type, subresource, fieldManager, force } = options;
+    return await this.#object<T>({
+      method: "PATCH",
+      path: pathOf(resource, name, subresource),
+      query: { fieldManager, force },
+      body: patch,
+      contentType: patchTypes[type],
+    }, options);
+  }
+
+  async delete<T extends KubeObject>(
+    resource: ResourceType<T>,
+    name: ObjectName,
+    options: DeleteOptions,
+  ): Promise<void> {
+    const { gracePeriodSeconds, uid, resourceVersion } = options;
+    const preconditions = {
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    };
+    const body = {
+      apiVersion: "v1",
+      kind: "DeleteOptions",
+      ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+      ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+    };
+    await this.#object({ method: "DELETE", path: pathOf(resource, name), body }, options);
+  }
+
+  async post<A, B>(
+    resource: ResourceType,
+    name: ObjectName,
+    subresource: string,
+    body: A,
+    options: CallOptions,
+  ): Promise<B> {
+    return await this.#object<B>({ method: "POST", path: pathOf(resource, name, subresource), body }, options);
+  }
+
+  async *watch<T extends KubeObject>(
+    resource: ResourceType<T>,
+    options: WatchOptions,
+  ): AsyncGenerator<WatchEvent<T>> {
+    const { namespace, fieldSelector, labelSelector, resourceVersion, signal } = options;
+    const { timeoutSeconds = watchSeconds } = options;
+    const { connections } = this.#o;
+    const { generation } = connections;
+    const path = pathOf(resource, { namespace });
+    const what = `GET ${path} (watch)`;
+    using deadline = new Deadline({
+      clock: this.#o.clock,
+      signal,
+      ms: options.timeoutMs ?? this.#o.timeoutMs,
+      what: `${what}: no answer`,
+    });
+    const query = {
+      watch: true,
+      allowWatchBookmarks: true,
+      fieldSelector,
+      labelSelector,
+      resourceVersion,
+      timeoutSeconds,
+    };
+    const response = await this.#send({ method: "GET", path, query }, deadline, true);
+    deadline.extend(timeoutSeconds * 1000 + slackMs, `${what}: not ended by the server`);
+    try {
+      for await (const line of linesOf(response.body, lineLimit)) yield eventOf<T>(line, what);
+    } catch (thrown) {
+      if (deadline.over) connections.renew(generation);
+      throw brokenBy(thrown, deadline.signal);
+    }
+  }
+
+  /** Sends a request and reads the object that answers it. */
+  async #object<T>(request: Request, options: CallOptions): Promise<T> {
+    const { clock, timeoutMs } = this.#o;
+    const what = `${request.method} ${request.path}`;
+    const ms = options.timeoutMs ?? timeoutMs;
+    using deadline = new Deadline({ clock, signal: options.signal, ms, what: `${what}: no answer` });
+    const response = await this.#send(request, deadline, false);
+    let text: string;
+    try {
+      ({ text } = await readBody(response.body, answerLimit));
+    } catch (thrown) {
+      throw brokenBy(thrown, deadline.signal);
+    }
+    return jsonOf(text, response, what) as T;
+  }
+
+  /** Sends a request until it has an answer that is no failure, within the time. */
+  async #send(request: Request, deadline: Deadline, lasting: boolean): Promise<HttpResponse> {
+    const { limiter, observer, clock } = this.#o;
+    const { method: verb } = request;
+    const host = this.#host;
+    if (limiter && !lasting) {
+      const waited = await limiter.take(deadline.signal).catch((thrown) => {
+        throw deadline.signal.aborted ? deadline.signal.reason : thrown;
+      });
+      observer?.waited?.({ verb, host, seconds: waited / 1000 });
+    }
+    for (let tries = 0;; tries++) {
+      const response = await this.#once(request, deadline, lasting);
+      if (response.status < 400) return response;
+      const error = await failureOf(response, `${verb} ${request.path}`, deadline);
+      const waitMs = error.status === 429 ? error.retryAfterMs : undefined;
+      if (waitMs === undefined || tries >= retries || waitMs >= deadline.left) throw error;
+      await clock.sleep(waitMs, deadline.signal).catch(() => Promise.reject(deadline.signal.reason));
+      observer?.retried?.({ verb, host, code: String(error.status) });
+    }
+  }
+
+  async #once(request: Request, deadline: Deadline, lasting: boolean): Promise<HttpResponse> {
+    const { server, connections, clock, userAgent, observer, onSilence } = this.#o;
+    const body = request.body === undefined ? undefined : JSON.stringify(request.body);
+    const began = clock.now();
+    const { generation } = connections;
+    const told = (code: string) =>
+      observer?.request?.({
+        verb: request.method,
+        host: this.#host,
+        code,
+        seconds: (clock.now() - began) / 1000,
+        requestBytes: body?.length ?? 0,
+      });
+    try {
+      const response = await connections.send({
+        method: request.method,
+        url: `${server}${request.path}${queryText(request.query)}`,
+        headers: {
+          accept: "application/json",
+          "user-agent": userAgent,
+          ...(body === undefined ? {} : { "content-type": request.contentType ?? "application/json" }),
+        },
+        ...(body === undefined ? {} : { body }),
+        lasting,
+        signal: deadline.signal,
+      });
+      told(String(response.status));
+      return response;
+    } catch (thrown) {
+      told("<error>");
+      if (deadline.over) {
+        // Whatever the reason, the connection may be dead: nothing else is to wait on it.
+        connections.renew(generation);
+        onSilence?.();
+      }
+      throw thrown;
+    }
+  }
+}
+
+/** The pages of a list belong to a version that is forgotten. */
+class ExpiredPages extends KubeletError {
+  constructor() {
+    super("Api", "the rest of the list has expired");
+  }
+}
+
+/** Reads the answer of a request that failed. */
+async function failureOf(response: HttpResponse, what: string, deadline: Deadline): Promise<ApiError> {
+  const failure = { status: response.status, retryAfter: response.header("retry-after"), what };
+  let text: string;
+  try {
+    ({ text } = await readBody(response.body, lineLimit));
+  } catch (thrown) {
+    if (deadline.signal.aborted) throw deadline.signal.reason;
+    return errorOf({ ...failure, text: `${what}: ${messageOf(thrown)}` });
+  }
+  try {
+    return errorOf({ ...failure, body: JSON.parse(text) });
+  } catch (thrown) {
+    if (thrown instanceof SyntaxError) return errorOf({ ...failure, text });
+    throw thrown;
+  }
+}
+
+function jsonOf(text: string, response: HttpResponse, what: string): unknown {
+  const type = response.header("content-type") ?? "";
+  let value: unknown;
+  try {
+    value = /^application\/json\b/i.test(type) ? JSON.parse(text) : undefined;
+  } catch (thrown) {
+    throw new KubeletError("Network", `${what}: the answer is no JSON: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  const shown = type === "" ? "of no type" : type;
+  throw new KubeletError("Network", `${what}: the answer is no object of the API but ${shown}: ${text.slice(0, 200)}`);
+}
+
+function eventOf<T extends KubeObject>(line: string, what: string): WatchEvent<T> {
+  let event: { type?: unknown; object?: unknown };
+  try {
+    event = JSON.parse(line);
+  } catch (thrown) {
+    throw new KubeletError("Network", `${what}: a line is no JSON: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  const object = event?.object;
+  if (typeof object === "object" && object !== null) {
+    switch (event.type) {
+      case "ADDED":
+      case "MODIFIED":
+      case "DELETED":
+        return { type: event.type, object: object as T };
+      case "BOOKMARK":
+        return { type: "BOOKMARK", resourceVersion: (object as KubeObject).metadata?.resourceVersion ?? "" };
+      case "ERROR":
+        throw errorOf({ status: 500, body: object, what });
+    }
+  }
+  throw new KubeletError("Network", `${what}: a line is no event: ${line.slice(0, 200)}`);
+}
+
+function nameOf(object: KubeObject): ObjectName {
+  const { name, namespace } = object.metadata ?? {};
+  if (!name) throw new KubeletError("Internal", `a ${object.kind ?? "object"} without a name cannot be replaced`);
+  return { name, ...(namespace === undefined ? {} : { namespace }) };
+}
+
+function named<T extends KubeObject>(resource: ResourceType<T>, object: T): T {
+  return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind };
+}

@@ -1,0 +1,170 @@
+import type { Clock } from "../../base/clock.ts";
+import { KubeletError, messageOf } from "../../base/errors.ts";
+import type { Host } from "../../base/host.ts";
+import type { Logger } from "../../base/log.ts";
+import type { ExecPlugin } from "./exec_plugin.ts";
+import type { Kubeconfig, PemSource } from "./kubeconfig.ts";
+import type { TlsMaterial } from "./transport.ts";
+
+/** How often files of certificates are looked at, and how long a token is used before its file is read again. */
+const lookMs = 2000;
+const tokenMs = 60_000;
+
+/** What a client shows the server, as it is now. */
+export interface Identity {
+  readonly tls: TlsMaterial;
+  /** Grows when `tls` changes: connections of an older one are not to be used any more. */
+  readonly version: number;
+  /** The Authorization header; undefined when the certificate says it all. */
+  readonly authorization: string | undefined;
+}
+
+export interface CredentialsOptions {
+  readonly kubeconfig: Kubeconfig;
+  readonly host: Pick<Host, "readText" | "stat">;
+  /** Needed when the kubeconfig names a plugin. */
+  readonly plugin?: ExecPlugin;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * The credentials of a kubeconfig: files are read again when they change, tokens each minute, a plugin is asked when
+ * what it gave expires or is refused. What cannot be read leaves the last that could.
+ */
+export class Credentials {
+  readonly #o: CredentialsOptions;
+  readonly #listeners = new Set<() => void>();
+  #tls: TlsMaterial | undefined;
+  #version = 0;
+  /** What the files were like when they were read last. */
+  #seen = "";
+  #lookedAt = -Infinity;
+  #token: { readonly text: string; readonly readAt: number } | undefined;
+  #looking: Promise<TlsMaterial> | undefined;
+
+  constructor(options: CredentialsOptions) {
+    this.#o = options;
+  }
+
+  /** Calls `listener` whenever the TLS identity has changed. */
+  onChange(listener: () => void): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+
+  /** Who to be now. Rejects with BadConfig when a file could never be read, or the plugin gives nothing. */
+  async current(signal: AbortSignal): Promise<Identity> {
+    const { kubeconfig: { user }, plugin } = this.#o;
+    // One look serves all requests that come meanwhile.
+    this.#looking ??= this.#look().finally(() => this.#looking = undefined);
+    let tls = await this.#looking;
+    const basic = user.username === undefined ? undefined : `Basic ${base64(`${user.username}:${user.password}`)}`;
+    let authorization = basic;
+    if (user.tokenFile !== undefined || user.token !== undefined) authorization = `Bearer ${await this.#bearer()}`;
+    if (plugin) {
+      const given = await plugin.current(signal);
+      if (given.token !== undefined) authorization = `Bearer ${given.token}`;
+      if (given.cert !== undefined && given.key !== undefined) tls = { ...tls, cert: given.cert, key: given.key };
+    }
+    this.#accept(tls);
+    return { tls, version: this.#version, authorization };
+  }
+
+  /** The server did not know us: what can be renewed is. */
+  refused(): void {
+    this.#token = undefined;
+    this.#o.plugin?.forget();
+  }
+
+  #accept(tls: TlsMaterial): void {
+    const before = this.#tls;
+    if (before && before.ca === tls.ca && before.cert === tls.cert && before.key === tls.key) return;
+    this.#tls = tls;
+    this.#version++;
+    if (!before) return;
+    this.#o.log.info("the API server's certificates or ours have changed; connections are made anew");
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  /** The files' contents, read again when something about them has changed. */
+  async #look(): Promise<TlsMaterial> {
+    const { clock, log, kubeconfig: { cluster, user } } = this.#o;
+    const now = clock.now();
+    if (this.#tls && now - this.#lookedAt >= 0 && now - this.#lookedAt < lookMs) return this.#tls;
+    this.#lookedAt = now;
+    const sources = { ca: cluster.certificateAuthority, cert: user.certificate, key: user.key };
+    try {
+      const seen = (await Promise.all(Object.values(sources).map((source) => this.#stamp(source)))).join(" ");
+      if (this.#tls && seen === this.#seen) return this.#tls;
+      const [ca, cert, key] = await Promise.all([
+        this.#pem(sources.ca, "certificate-authority"),
+        this.#pem(sources.cert, "client-certificate"),
+        this.#pem(sources.key, "client-key"),
+      ]);
+      this.#seen = seen;
+      return {
+        ...(ca === undefined ? {} : { ca }),
+        ...(cert === undefined ? {} : { cert }),
+        ...(key === undefined ? {} : { key }),
+      };
+    } catch (thrown) {
+      if (!this.#tls) throw thrown;
+      log.error("credentials cannot be read again; the last ones go on", { error: messageOf(thrown) });
+      return this.#tls;
+    }
+  }
+
+  async #stamp(source: PemSource | undefined): Promise<string> {
+    if (!source || "text" in source) return "";
+    const info = await this.#o.host.stat(source.path);
+    return info ? `${info.dev}:${info.ino}:${info.size}:${info.mtimeMs}` : "missing";
+  }
+
+  async #pem(source: PemSource | undefined, field: string): Promise<string | undefined> {
+    if (!source) return undefined;
+    const text = "text" in source ? source.text : await this.#read(source.path, field);
+    if (!text.includes("-----BEGIN ")) {
+      const where = "text" in source ? `${field}-data` : `${field} ${source.path}`;
+      throw new KubeletError("BadConfig", `kubeconfig ${this.#o.kubeconfig.path}: ${where} holds no PEM text`);
+    }
+    return text;
+  }
+
+  async #bearer(): Promise<string> {
+    const { clock, log, kubeconfig: { user } } = this.#o;
+    const { tokenFile } = user;
+    if (tokenFile === undefined) return user.token ?? "";
+    const age = clock.now() - (this.#token?.readAt ?? -Infinity);
+    if (this.#token && age >= 0 && age < tokenMs) return this.#token.text;
+    const last = this.#token?.text;
+    try {
+      const text = (await this.#read(tokenFile, "tokenFile")).trim();
+      if (text === "") throw new KubeletError("BadConfig", `the token file ${tokenFile} is empty`);
+      this.#token = { text, readAt: clock.now() };
+      return text;
+    } catch (thrown) {
+      const instead = last ?? user.token;
+      if (instead === undefined) throw thrown;
+      log.error("the token file cannot be read; the last token goes on", { error: messageOf(thrown) });
+      this.#token = { text: instead, readAt: clock.now() };
+      return instead;
+    }
+  }
+
+  async #read(path: string, field: string): Promise<string> {
+    try {
+      return await this.#o.host.readText(path);
+    } catch (thrown) {
+      throw new KubeletError(
+        "BadConfig",
+        `kubeconfig ${this.#o.kubeconfig.path}: ${field} can't be read: ${messageOf(thrown)}`,
+        { cause: thrown },
+      );
+    }
+  }
+}
+
+function base64(text: string): string {
+  return new TextEncoder().encode(text).toBase64();
+}
