@@ -17,7 +17,9 @@ export async function* kernelLog(path: string, signal: AbortSignal): AsyncIterab
   const next = () => attempt(path, () => readRecord(fd, buffer));
   try {
     // What was said before is over; only reading it leads past it.
-    while (next() !== undefined);
+    for (let count = 1; !signal.aborted && next() !== undefined; count++) {
+      if (count % atOnce === 0) await systemClock.sleep(0);
+    }
     while (!signal.aborted) {
       for (let count = 0; count < atOnce; count++) {
         const record = next();
