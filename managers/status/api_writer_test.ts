@@ -360,9 +360,9 @@ Deno.test("what the server makes of a status is written once more and then accep
   const patch = api.server.patch.bind(api.server);
   api.server.patch = (...given) => {
     const made = patch(...given) as Pod;
-    return api.put<Pod>(resources.pods, { ...made, status: { ...made.status, allocatedResources: { cpu: "500m" } } });
+    return api.put<Pod>(resources.pods, { ...made, status: { ...made.status, message: "cut" } });
   };
-  statuses.set(make("a"), { ...running(), allocatedResources: { cpu: "0.5" } });
+  statuses.set(make("a"), { ...running(), message: "cut short by the server" });
   await clock.advance(100);
   assert.equal(writes().length, 2);
   writer.heard();

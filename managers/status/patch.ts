@@ -1,3 +1,4 @@
+import { compareQuantities, tryParseQuantity } from "../../mod/kube/quantity.ts";
 import type { PodStatus } from "../../mod/kube/types.ts";
 
 /** A strategic merge patch of a pod's status, with the UID of the pod that it is meant for. */
@@ -24,7 +25,7 @@ function fieldsPatch(before: Fields, next: Fields, lists?: ReadonlyMap<string, s
   const patch: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(next)) {
     const old = before[field];
-    if (value === undefined || same(old, value)) continue;
+    if (value === undefined || same(old, value, quantities.has(field))) continue;
     const key = lists?.get(field);
     if (key !== undefined && Array.isArray(value) && Array.isArray(old ?? [])) {
       Object.assign(patch, listPatch(field, key, (old ?? []) as Fields[], value as Fields[]));
@@ -64,9 +65,19 @@ function isNothing(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 }
 
-function same(a: unknown, b: unknown): boolean {
+/** Fields whose values are quantities, of which the server keeps the canonical text only. */
+const quantities = new Set(["requests", "limits", "allocatedResources"]);
+
+function same(a: unknown, b: unknown, areQuantities = false): boolean {
   if (Object.is(a, b) || (isNothing(a) && isNothing(b))) return true;
+  if (areQuantities && typeof a === "string" && typeof b === "string") return sameQuantity(a, b);
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, i) => same(item, b[i]));
   if (!isFields(a) || !isFields(b)) return false;
-  return [...new Set([...Object.keys(a), ...Object.keys(b)])].every((key) => same(a[key], b[key]));
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])]
+    .every((key) => same(a[key], b[key], areQuantities || quantities.has(key)));
+}
+
+function sameQuantity(a: string, b: string): boolean {
+  const left = tryParseQuantity(a), right = tryParseQuantity(b);
+  return left !== undefined && right !== undefined && compareQuantities(left, right) === 0;
 }

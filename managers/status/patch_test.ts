@@ -97,3 +97,24 @@ Deno.test("a time that the server shows as null is none", () => {
   const shown = JSON.parse('{"conditions":[{"type":"Ready","status":"True","lastProbeTime":null}]}') as PodStatus;
   assert.equal(statusPatch("u", shown, { conditions: [{ type: "Ready", status: "True" }] }), undefined);
 });
+
+Deno.test("a quantity is what it is worth, whatever its text; other texts are as they are written", () => {
+  const of = (cpu: string, message: string): PodStatus => ({
+    message,
+    allocatedResources: { cpu },
+    resources: { limits: { cpu } },
+    containerStatuses: [{
+      name: "c",
+      image: "i",
+      imageID: "",
+      ready: true,
+      restartCount: 0,
+      allocatedResources: { cpu },
+      resources: { requests: { cpu } },
+    }],
+  });
+  assert.equal(statusPatch("u", of("500m", "1"), of("0.5", "1")), undefined);
+  assert.deepEqual(statusPatch("u", of("500m", "1"), of("0.5", "1.0"))?.status, { message: "1.0" });
+  assert.equal(Object.keys(statusPatch("u", of("500m", "1"), of("0.6", "1"))?.status ?? {}).length, 3);
+  assert.equal(Object.keys(statusPatch("u", of("500m", "1"), of("much", "1"))?.status ?? {}).length, 3);
+});
