@@ -40,6 +40,9 @@ const nodeFiles = [
   "/.dockercfg",
 ] as const;
 
+/** Answers queries for the logs of the node's services; only where they are switched on. */
+const journalctl = "/usr/bin/journalctl";
+
 /** Links to the logs of containers, which log collectors look for. */
 const logLinks = "/var/log/containers";
 
@@ -95,7 +98,10 @@ export function accessOf(facts: AccessFacts): FileAccess {
       config.enableServer && config.enableSystemLogHandler ? "/var/log" : "",
     ].flatMap(absolute),
   ];
-  const { programs = [] } = facts;
+  const programs = [
+    ...(facts.programs ?? []),
+    ...(config.enableServer && config.enableSystemLogQuery ? [journalctl] : []),
+  ];
   return { read: covering(read), write: covering(write), ...(programs.length > 0 ? { run: programs } : {}) };
 }
 

@@ -37,7 +37,8 @@ async function access(config: string, argv: string[] = [], notifySocket = ""): P
 
 // Whoever makes these lists longer says why in docs/permissions.md.
 Deno.test("audit: what may be read and written with a usual configuration is exactly this", async () => {
-  const { read, write } = await access("staticPodPath: /etc/kubernetes/manifests\nenableServer: false\n");
+  const { read, write, run } = await access("staticPodPath: /etc/kubernetes/manifests\nenableServer: false\n");
+  assert.equal(run, undefined);
   const owned = [
     "/etc/kubernetes/manifests",
     "/run/containerd/containerd.sock",
@@ -49,6 +50,13 @@ Deno.test("audit: what may be read and written with a usual configuration is exa
   const asked = ["/etc/kubernetes/kubelet.yaml", "/etc/resolv.conf"];
   assert.deepEqual(write, [...owned, ...writableInterfaces].sort());
   assert.deepEqual(read, [...owned, ...asked, ...interfaces, mounts.kernelLog, ...nodeFiles, ...dockerFiles].sort());
+});
+
+Deno.test("journalctl may be run where queries for logs are switched on, and only there", async () => {
+  const query = "featureGates: {NodeLogQuery: true}\nenableSystemLogHandler: true\nenableSystemLogQuery: true\n";
+  assert.deepEqual((await access(query)).run, ["/usr/bin/journalctl"]);
+  assert.equal((await access(`${query}enableServer: false\n`)).run, undefined);
+  assert.equal((await access("")).run, undefined);
 });
 
 Deno.test("every path that a configuration names may be read, and those that are the agent's written", async () => {
