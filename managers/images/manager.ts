@@ -15,7 +15,7 @@ import { callText, pullError } from "./pull_error.ts";
 import { Puller } from "./puller.ts";
 import { type ImageReference, parseReference } from "./reference.ts";
 import { TokenBucket } from "./token_bucket.ts";
-import { ImageError, type ImageManager } from "./types.ts";
+import { type EnsuredImage, ImageError, type ImageManager } from "./types.ts";
 
 /** Back-off of image pulls, milliseconds (runtime-contract.md section 9). */
 const firstBackOffMs = 10_000;
@@ -37,6 +37,8 @@ export interface ImageManagerOptions {
   readonly qps: number;
   readonly burst: number;
   readonly keyring?: Keyring;
+  /** Told of each image that was asked for, once it is known what it takes to have it. */
+  readonly onEnsured?: (image: EnsuredImage) => void;
   /** Who has pulled which image; without them any pod may use any image that is here. */
   readonly records?: PullRecords | undefined;
 }
@@ -218,9 +220,16 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
         runtimeHandler: request.runtimeHandler,
       };
       const policy = policyOf(request.container, reference);
-      if (policy === "Always") return await pull(request, spec, reference);
+      const tell = (present: boolean | undefined, pulled: boolean | undefined) =>
+        options.onEnsured?.({ policy, present, pulled });
+      if (policy === "Always") {
+        tell(undefined, true);
+        return await pull(request, spec, reference);
+      }
       const present = await inspect(request, spec);
-      if (present && !await mustProve(request, reference, present.id)) {
+      const usable = present && !await mustProve(request, reference, present.id);
+      tell(present !== undefined, policy === "Never" ? false : !usable);
+      if (present && usable) {
         const message = `Container image ${shown} already present on machine and can be accessed by the pod`;
         emit(request, "Normal", "Pulled", message);
         return ensured(present.id, present);

@@ -19,6 +19,14 @@ export class ImageError extends KubeletError {
   }
 }
 
+/** An image that a container needed, and what it took to have it. */
+export interface EnsuredImage {
+  readonly policy: string;
+  /** Undefined when nobody could tell. */
+  readonly present: boolean | undefined;
+  readonly pulled: boolean | undefined;
+}
+
 /** Makes images available by policy (contract features E1–E4). */
 export interface ImageManager {
   /**

@@ -78,6 +78,7 @@ export function makeAdmission(o: AgentOptions, parts: AdmissionParts): AgentAdmi
           podUid: victim.metadata.uid,
           critical: podFullName(pod),
         });
+        o.meter?.work.preempted(answer.short ?? "");
         o.events.pod({ pod: victim, type: "Warning", ...preempted });
         parts.kill(victim.metadata.uid, { why: preempted, failed: { ...preempted, disruption } });
       }

@@ -35,6 +35,7 @@ export function makeImages(
     clock,
     log,
     events,
+    onEnsured: (image) => o.meter?.work.ensuredImage(image),
     serialize: config.serializeImagePulls,
     maxParallel: config.maxParallelImagePulls,
     qps: config.registryPullQPS,

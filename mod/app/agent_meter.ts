@@ -1,4 +1,5 @@
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
+import type { EnsuredImage } from "../../managers/images/types.ts";
 import type { ProbeSample } from "../../managers/probes/manager.ts";
 import type { VolumeCounts, VolumeOperation } from "../../managers/volumes/types.ts";
 import type { PodSyncer } from "../sync/pod_worker.ts";
@@ -17,6 +18,9 @@ export interface AgentMeter {
   readonly work: {
     rejected(reason: string): void;
     imageRemoved(why: "age" | "space"): void;
+    /** A pod makes room for a critical one. @param signal what was short */
+    preempted(signal: string): void;
+    ensuredImage(image: EnsuredImage): void;
     volume(done: VolumeOperation): void;
     /** Asked how many volumes there are, when a page is made. */
     volumes: VolumeCounts | undefined;

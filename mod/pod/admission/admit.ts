@@ -65,7 +65,7 @@ function checkFit(pod: BoundPod, node: NodeFacts, active: readonly BoundPod[]): 
   }
   if (!first) return admitted;
   const choice = chooseVictims(pod, active, short);
-  if ("victims" in choice) return { admit: true, victims: choice.victims };
+  if ("victims" in choice) return { admit: true, victims: choice.victims, short: first.resource };
   return reject(
     "UnexpectedAdmissionError",
     "Unexpected error while attempting to recover from admission failure: " +

@@ -53,6 +53,8 @@ export interface Rejection {
 export interface Admitted {
   readonly admit: true;
   readonly victims: readonly BoundPod[];
+  /** What was short, when there are any. */
+  readonly short?: string;
 }
 
 export type Admission = Admitted | Rejection;

@@ -44,7 +44,7 @@ Deno.test("what managers do: preemptions, images, volumes by plugin; nothing is 
   work.volume({ plugin: "kubernetes.io/image", operation: "volume_mount", seconds: 2, failed: false });
   assert.deepEqual(told(work, "kubelet_preemptions"), ['kubelet_preemptions{preemption_signal="cpu"} 1']);
   assert.deepEqual(told(work, "kubelet_image_garbage"), ['kubelet_image_garbage_collected_total{reason="age"} 1']);
-  const ensured = 'present_locally="unknown",pull_policy="Always",pull_required="true"';
+  const ensured = 'present_locally="unknown",pull_policy="always",pull_required="true"';
   assert.deepEqual(told(work, "kubelet_image_manager"), [
     `kubelet_image_manager_ensure_image_requests_total{${ensured}} 1`,
   ]);

@@ -1,4 +1,5 @@
 import type { CgroupManager } from "../../../managers/cgroups/types.ts";
+import type { EnsuredImage } from "../../../managers/images/types.ts";
 import type { VolumeCounts, VolumeOperation } from "../../../managers/volumes/types.ts";
 import { counter, gauge, MetricSet } from "./metric_set.ts";
 import { Histogram, usualBuckets } from "./registry.ts";
@@ -16,14 +17,6 @@ const rejections = new Set([
 
 /** Bounds of storage operations, seconds (metrics.md section 3). */
 const storageBuckets = [.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
-
-/** An image that a container needed, and what it took to have it. */
-export interface EnsuredImage {
-  readonly policy: string;
-  /** Undefined when nobody could tell. */
-  readonly present: boolean | undefined;
-  readonly pulled: boolean | undefined;
-}
 
 /** What the managers do, counted (metrics.md sections 2 and 3). */
 export class WorkMetrics extends MetricSet {
@@ -134,7 +127,11 @@ export class WorkMetrics extends MetricSet {
 
   ensuredImage({ policy, present, pulled }: EnsuredImage): void {
     const word = (known: boolean | undefined) => known === undefined ? "unknown" : String(known);
-    this.ensuredImages.add({ present_locally: word(present), pull_policy: policy, pull_required: word(pulled) });
+    this.ensuredImages.add({
+      present_locally: word(present),
+      pull_policy: policy.toLowerCase(),
+      pull_required: word(pulled),
+    });
   }
 
   volume({ plugin, operation, seconds, failed }: VolumeOperation): void {
