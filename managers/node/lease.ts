@@ -27,8 +27,6 @@ export interface NodeLeaseOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Told when a second renewal in a row failed: connections may hang. */
-  readonly onRepeatedFailure?: () => void;
 }
 
 /** A time as leases have it: microseconds. */
@@ -65,7 +63,7 @@ export class NodeLease {
 
   /** Writes the lease with a new time; false when that failed as often as it may. */
   async #update(base: Lease, signal: AbortSignal): Promise<boolean> {
-    const { client, log, onRepeatedFailure } = this.#o;
+    const { client, log } = this.#o;
     let failure = "";
     for (let tries = 0; tries < mostUpdates; tries++) {
       try {
@@ -82,7 +80,6 @@ export class NodeLease {
           continue;
         }
       }
-      if (tries > 0) onRepeatedFailure?.();
     }
     log.warn("the node's lease could not be renewed; it is tried again", { error: failure });
     return false;

@@ -38,8 +38,6 @@ export interface StatusKeeperOptions {
   readonly random: Random;
   readonly log: Logger;
   readonly events: Pick<EventSink, "node">;
-  /** Told when a second try in a row failed: connections may hang. */
-  readonly onRepeatedFailure?: () => void;
   /** Told of each status that was written, or need not be. */
   readonly onKnown?: (node: Node) => void;
 }
@@ -104,7 +102,6 @@ export class NodeStatusKeeper {
           this.#o.record.gone();
           break;
         }
-        if (tries > 0) this.#o.onRepeatedFailure?.();
       }
     }
     const error = messageOf(failure);
