@@ -33,7 +33,14 @@ export function clusterPods(context: ClusterContext): ClusterPart {
         onList: onChange,
       }),
   });
-  const writer = new ApiStatusWriter({ client: clients.main, clock, log, scope, known: (name) => source.get(name) });
+  const writer = new ApiStatusWriter({
+    client: clients.main,
+    clock,
+    log,
+    scope,
+    known: (name) => source.get(name),
+    onWritten: (_, ms) => context.onStatusWritten?.(ms),
+  });
   let mirrors: MirrorManager | undefined;
   source.subscribe(() => {
     writer.heard();

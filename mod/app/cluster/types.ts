@@ -50,6 +50,8 @@ export interface ClusterContext {
   readonly runtimeVersion: string;
   /** Owns what the parts run; it ends with the agent. */
   readonly scope: Scope;
+  /** Told of each status that has arrived at the API server, with the milliseconds since it was new. */
+  readonly onStatusWritten?: (ms: number) => void;
 }
 
 /**
