@@ -36,6 +36,8 @@ export interface Told {
   /** What was published of each pod and container, without what was said twice: `<uid> phase` → [Pending, Running]. */
   readonly said: ReadonlyMap<string, readonly string[]>;
   readonly problems: readonly string[];
+  /** Steps that the last agent took, of every kind. */
+  readonly steps: number;
   readonly trace: readonly string[];
 }
 
@@ -113,10 +115,15 @@ export class Stage {
 export async function play(scenario: Scenario, options: {
   seed: number;
   kills?: readonly KillPoint[];
+  /** Kills the first agent after so many steps of any kind, between two operations on files, too. */
+  fuse?: number;
   /** Files that are lost with the agent; for tests of the checks. */
   lose?: readonly string[];
+  /** What happens to the manifests while no agent is there. */
+  meanwhile?: (stage: Stage) => Promise<void> | void;
 }): Promise<Told> {
-  const { kills = [], lose = [] } = options;
+  const { kills = [], lose = [], meanwhile } = options;
+  let after = meanwhile;
   const calls: SeenCall[] = [];
   const containers = new Map<string, SnapshotContainer>();
   const sandboxes = new Map<string, SnapshotSandbox>();
@@ -125,6 +132,7 @@ export async function play(scenario: Scenario, options: {
   const simulation: Simulation = new Simulation({
     seed: options.seed,
     downMs,
+    ...(options.fuse === undefined ? {} : { fuse: options.fuse }),
     maxBackOffMs: 300_000,
     between: (service, end) =>
       dying(service, simulation.world, {
@@ -133,13 +141,15 @@ export async function play(scenario: Scenario, options: {
         end: () => {
           end();
           for (const path of lose) void simulation.world.host.removeTree(path);
+          void after?.(stage);
+          after = undefined;
         },
       }),
     // What is said of a pod that nobody wants any more is heard by nobody.
     onStatus: (entry) => world.wanted().has(entry.pod.metadata.uid) && note(said, entry, world.runtime.snapshot()),
   });
   const { world } = simulation;
-  let played = false;
+  let played = false, steps = 0;
   const look = () => {
     if (played) return;
     const now = world.runtime.snapshot();
@@ -157,6 +167,7 @@ export async function play(scenario: Scenario, options: {
     await scenario.play(stage);
     look();
     played = true;
+    steps = simulation.passed;
     problems.push(...missingLinks(world));
     // What nobody knows any more is swept within a minute.
     await stage.until("everything to be as it must be", () => simulation.unsettled().problems.length === 0);
@@ -178,7 +189,7 @@ export async function play(scenario: Scenario, options: {
   }
   if (world.broken) problems.push(world.broken.message);
   simulation.kill();
-  return { calls, containers, sandboxes, said, problems: [...new Set(problems)], trace: world.trace.last(400) };
+  return { calls, containers, sandboxes, said, problems: [...new Set(problems)], steps, trace: world.trace.last(400) };
 }
 
 /** The runtime in front of which the agent dies at its point. */

@@ -132,6 +132,7 @@ export class Simulation {
       },
     });
     this.#life = life;
+    if (n === 1) life.lightFuse(this.#o.fuse ?? Infinity);
     this.#ended = false;
     this.#excused = world.stormy;
     this.#diedAt = undefined;
@@ -204,6 +205,11 @@ export class Simulation {
   /** Kills the agent at once. */
   kill(): void {
     this.#life?.kill();
+  }
+
+  /** Steps through the gates that the agent that lives now has taken. */
+  get passed(): number {
+    return this.#life?.passed ?? 0;
   }
 
   /** Kills the agent after so many more steps through the gates. */

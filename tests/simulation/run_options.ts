@@ -18,6 +18,8 @@ export interface RunOptions {
   tamper?: (world: World) => void;
   /** Stands between the agent and the runtime; `kill` ends the agent's life at once. */
   between?: (service: World["service"], kill: () => void) => World["service"];
+  /** The first agent is killed after so many steps through the gates to its world: files, runtime, network. */
+  fuse?: number;
   /** How long the agent is away after its end, milliseconds; at random when not given. */
   downMs?: number;
   /** The longest restart back-off, milliseconds; at random when not given. */
