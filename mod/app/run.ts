@@ -20,6 +20,7 @@ import { serveLocal } from "../server/local/serve.ts";
 import { createAgent } from "./agent.ts";
 import { readCredentialProviders } from "./credential_providers.ts";
 import { cgroupDriver } from "./cgroup_driver.ts";
+import { boundedEnd } from "./bounded_end.ts";
 import { exitCodes } from "./cli/command.ts";
 import { describeUnused } from "./config/explain.ts";
 import type { LoadedConfig } from "./config/load.ts";
@@ -61,6 +62,8 @@ export async function run(options: RunOptions): Promise<number> {
   const ended = new AbortController();
   const onSignal = () => ended.abort(new KubeletError("Aborted", "a signal ended the agent"));
   for (const name of endings) Deno.addSignalListener(name, onSignal);
+  const exit = () => Deno.exit(isAborted(ended.signal.reason) ? exitCodes.ok : exitCodes.failed);
+  using _bound = boundedEnd({ clock: systemClock, signal: ended.signal, log, exit });
   try {
     await prepareRoot(options);
     using lock = await options.host.lock(`${flags.rootDir}/.denolet.lock`);
