@@ -10,7 +10,7 @@ import { RecordingEvents } from "../../mod/kube/events.ts";
 import type { BoundPod, Container } from "../../mod/kube/types.ts";
 import type { PullCredential } from "./credentials/types.ts";
 import { createImageManager, type ImageManagerOptions } from "./manager.ts";
-import { ImageError } from "./types.ts";
+import { type EnsuredImage, ImageError } from "./types.ts";
 
 type Images = Pick<ImageService, "pullImage" | "imageStatus">;
 
@@ -356,4 +356,19 @@ Deno.test("closing the manager calls off what is under way", async () => {
   await ended;
   assert.equal(pulls[0]?.aborted, true);
   assert.deepEqual(said(), ['Normal Pulling: Pulling image "x:1"']);
+});
+
+Deno.test("what it takes to have an image is told once for each that is asked for", async () => {
+  const told: EnsuredImage[] = [];
+  const { ensure } = rig({ onEnsured: (image) => told.push(image) });
+  await ensure("here:1", { policy: "Always" });
+  await ensure("here:1", { policy: "IfNotPresent" });
+  await ensure("far:1", { policy: "IfNotPresent" }).catch(() => {});
+  await ensure("far:2", { policy: "Never" }).catch(() => {});
+  assert.deepEqual(told.map(({ policy, present, pulled }) => [policy, present, pulled]), [
+    ["Always", undefined, true],
+    ["IfNotPresent", true, false],
+    ["IfNotPresent", false, true],
+    ["Never", false, false],
+  ]);
 });
