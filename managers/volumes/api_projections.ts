@@ -1,8 +1,10 @@
 import { podContainers } from "../../mod/kube/pod.ts";
-import type { BoundPod } from "../../mod/kube/types.ts";
+import type { BoundPod, ClusterTrustBundleProjection } from "../../mod/kube/types.ts";
 import type { ObjectReader } from "../objects/types.ts";
 import type { TokenManager } from "../tokens/types.ts";
+import type { Payload } from "./atomic_writer.ts";
 import { readConfigMap, readSecret } from "./api_volumes.ts";
+import { VolumeSpecError } from "./plugin.ts";
 import type { ProjectionSource } from "./projected.ts";
 
 /** Mode of a token's file when the pod has an owner for it (features.md section 11, projected token). */
@@ -15,12 +17,21 @@ export function fileOwner(pod: BoundPod): number | undefined {
   return new Set(users).size === 1 ? users[0] : undefined;
 }
 
-/** The parts of projected volumes that are read from the API server (features.md H9, H10, H33). */
+/** A file for the pod's user or group alone, where it says who that is. */
+function ownFile(pod: BoundPod, path: string, data: string, defaultMode: number): Payload {
+  const uid = fileOwner(pod);
+  const owned = uid !== undefined || pod.spec.securityContext?.fsGroup !== undefined;
+  return new Map([[path, { data, mode: owned ? ownedTokenMode : defaultMode, ...(uid === undefined ? {} : { uid }) }]]);
+}
+
+/** The parts of projected volumes that are read from the API server (features.md H9, H10, H11, H33). */
 export function apiProjections(from: {
   readonly objects: ObjectReader;
   readonly tokens: TokenManager;
+  /** Certificates of ClusterTrustBundles as PEM; undefined when the feature gate is off. */
+  readonly trust: ((projection: ClusterTrustBundleProjection, pod: BoundPod) => string) | undefined;
 }): ProjectionSource[] {
-  const { objects, tokens } = from;
+  const { objects, tokens, trust } = from;
   return [
     {
       kind: "secret",
@@ -44,10 +55,19 @@ export function apiProjections(from: {
           expirationSeconds: source.expirationSeconds,
           pod: { name, uid },
         }, signal);
-        const owner = fileOwner(pod);
-        const owned = owner !== undefined || pod.spec.securityContext?.fsGroup !== undefined;
-        const mode = owned ? ownedTokenMode : defaultMode;
-        return new Map([[source.path, { data: token, mode, ...(owner === undefined ? {} : { uid: owner }) }]]);
+        return ownFile(pod, source.path, token, defaultMode);
+      },
+    },
+    {
+      kind: "clusterTrustBundle",
+      payload({ clusterTrustBundle: source }, { pod }, defaultMode) {
+        if (!source) return Promise.resolve(new Map());
+        if (!trust) {
+          throw new VolumeSpecError(
+            "ClusterTrustBundle projection is not supported: feature gate ClusterTrustBundleProjection is off",
+          );
+        }
+        return Promise.resolve(ownFile(pod, source.path, trust(source, pod), defaultMode));
       },
     },
   ];

@@ -6,7 +6,14 @@ import { RecordingLogger } from "../../mod/base/log.ts";
 import { Scope } from "../../mod/base/scope.ts";
 import { ApiError } from "../../mod/kube/api/types.ts";
 import { RecordingEvents } from "../../mod/kube/events.ts";
-import type { BoundPod, ConfigMap, PodSpec, Secret, Volume } from "../../mod/kube/types.ts";
+import type {
+  BoundPod,
+  ClusterTrustBundleProjection,
+  ConfigMap,
+  PodSpec,
+  Secret,
+  Volume,
+} from "../../mod/kube/types.ts";
 import type { TokenWanted } from "../tokens/types.ts";
 import { apiProjections, fileOwner } from "./api_projections.ts";
 import { configMapPlugin, secretPlugin } from "./api_volumes.ts";
@@ -29,6 +36,7 @@ function scene() {
     secrets: new Map<string, Secret>(),
     configMaps: new Map<string, ConfigMap>(),
     tokens: [] as TokenWanted[],
+    trust: undefined as ((projection: ClusterTrustBundleProjection) => string) | undefined,
   };
   const answer = <T>(word: string, name: string, found: T | undefined): Promise<T> => {
     if (api.mode === "down") {
@@ -61,7 +69,15 @@ function scene() {
       scope: new Scope("volumes"),
       rootDir: root,
       plugins: [
-        ...standardPlugins({ memory, allocatable: () => ({}), sources: apiProjections({ objects, tokens }) }),
+        ...standardPlugins({
+          memory,
+          allocatable: () => ({}),
+          sources: apiProjections({
+            objects,
+            tokens,
+            trust: api.trust && ((p) => api.trust?.(p) ?? ""),
+          }),
+        }),
         secretPlugin(objects, memory),
         configMapPlugin(objects),
       ],
@@ -337,6 +353,21 @@ Deno.test("a token's file: owner and mode", async () => {
   }
   const debug = podWith([volume], { containers: as(1), ephemeralContainers: [{ name: "e" }] });
   assert.equal(fileOwner(debug), 1, "ephemeral containers do not count");
+});
+
+Deno.test("trust bundles: a file with the owner and mode of a token's; refused while the gate is off", async () => {
+  const s = scene();
+  const volume: Volume = {
+    name: "t",
+    projected: { sources: [{ clusterTrustBundle: { name: "ca", path: "ca.pem" } }] },
+  };
+  const pod = podWith([volume], { securityContext: { runAsUser: 7 } });
+  await assert.rejects(s.manager.mountPod(pod, s.signal), /feature gate ClusterTrustBundleProjection is off/);
+  s.api.trust = ({ name }) => `certificates of ${name}`;
+  await s.make().mountPod(pod, s.signal);
+  assert.deepEqual(await files(s.host, `${volumes}/kubernetes.io~projected/t`), {
+    "ca.pem": mode("certificates of ca", "600", "7:0"),
+  });
 });
 
 Deno.test("a directory is there for what is mounted inside a read-only volume", async () => {

@@ -1,6 +1,7 @@
 import { pullSecretKeyring } from "../../../managers/images/credentials/keyring.ts";
 import { createPodObjects } from "../../../managers/objects/manager.ts";
 import type { ChangeStrategy, PodObjects } from "../../../managers/objects/types.ts";
+import { clusterTrustBundles, TrustBundles } from "../../../managers/objects/trust_bundles.ts";
 import { createEnvSource } from "../../../managers/runtime/env_source.ts";
 import { ServiceAccountTokens } from "../../../managers/tokens/manager.ts";
 import { apiProjections } from "../../../managers/volumes/api_projections.ts";
@@ -23,7 +24,7 @@ const servicesWaitMs = 2000;
 
 /** Secrets, ConfigMaps, tokens of service accounts and services: what pods are made of besides themselves. */
 export function objectsPart(context: ClusterContext): ClusterPart {
-  const { clients: { main: client }, config, clock, random, log, scope, host, events, facts } = context;
+  const { clients: { main: client }, config, clock, random, log, scope, host, events, facts, gates } = context;
   let agent: ServedAgent | undefined;
   let node: ClusterParts["node"];
   const objects = createPodObjects({
@@ -57,6 +58,14 @@ export function objectsPart(context: ClusterContext): ClusterPart {
     log,
     onDue: (uid) => agent?.podChanged(uid, { volumes: true }),
   });
+  const trust = new TrustBundles({
+    watch: (onChange) => {
+      const bundles = createInformer({ client, resource: clusterTrustBundles, clock, random, log, onChange });
+      scope.spawn("trust bundles", (signal) => bundles.run(signal));
+      return bundles;
+    },
+    onChange: (uid) => agent?.podChanged(uid, { volumes: true }),
+  });
   const services = createInformer({ client, resource: resources.services, clock, random, log, keep: whatEnvNeeds });
   const memory = { allocatableMemory: () => valueBig(parseQuantity(facts.allocatable.memory ?? "0")) };
   return {
@@ -65,6 +74,7 @@ export function objectsPart(context: ClusterContext): ClusterPart {
       unregister: (uid: string) => {
         objects.unregister(uid);
         tokens.forget(uid);
+        trust.forget(uid);
       },
     } satisfies Pick<PodObjects, "register" | "unregister">,
     environment: createEnvSource({
@@ -82,7 +92,13 @@ export function objectsPart(context: ClusterContext): ClusterPart {
       token: (wanted, signal) => tokens.token(wanted, signal),
     },
     volumePlugins: [secretPlugin(objects, memory), configMapPlugin(objects)],
-    projections: apiProjections({ objects, tokens }),
+    projections: apiProjections({
+      objects,
+      tokens,
+      trust: gates?.enabled("ClusterTrustBundleProjection")
+        ? (projection, pod) => trust.anchors(projection, pod)
+        : undefined,
+    }),
     start(started, cluster): void {
       agent = started;
       node = cluster.node;
