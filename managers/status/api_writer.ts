@@ -224,7 +224,7 @@ export class ApiStatusWriter {
 
   /** Brings the newest status to the server, then deletes there what is to go. */
   async #bring(target: Target, signal: AbortSignal): Promise<void> {
-    const { client, clock, onWritten } = this.#o;
+    const { client, clock, log, onWritten } = this.#o;
     const object = this.#objectOf(target);
     if (!object || object.metadata.uid === target.goneUid) return;
     const { uid, name, namespace } = object.metadata;
@@ -241,6 +241,7 @@ export class ApiStatusWriter {
         const options = { type: "strategic-merge", subresource: "status", signal } as const;
         target.answer = answerOf(await client.patch(resources.pods, { name, namespace }, patch, options));
         this.#judge(target, { ...target, entry }, object, patch);
+        log.detail(3, "a pod's status was written", { pod: podFullName(entry.pod), podUid: uid, patch });
       }
       target.written = entry.version;
       if (target.since !== undefined) onWritten?.(entry.pod, clock.now() - target.since);
@@ -248,6 +249,7 @@ export class ApiStatusWriter {
       if (!this.#mayDelete(target, object)) return;
       await client.delete(resources.pods, { name, namespace }, { gracePeriodSeconds: 0, uid, signal });
       target.deletedUid = uid;
+      log.info("the pod has ended and is deleted from the API server", { pod: podFullName(entry.pod), podUid: uid });
     } catch (thrown) {
       await this.#missing(thrown, target, { name, namespace, uid }, signal);
     }

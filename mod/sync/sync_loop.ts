@@ -170,7 +170,10 @@ export class SyncLoop {
   #configure({ op, pod }: PodChange): void {
     const { store, workers, log } = this.#o;
     const uid = pod.metadata.uid;
-    log.info(`pod ${op}`, { pod: podFullName(pod), podUid: uid });
+    const what = { pod: podFullName(pod), podUid: uid };
+    // Mostly an echo of what the agent has written itself.
+    if (op === "reconcile") log.detail(4, "pod reconcile", what);
+    else log.info(`pod ${op}`, what);
     switch (op) {
       case "add":
         this.#add(pod);
