@@ -22,13 +22,16 @@ import { readCredentialProviders } from "./credential_providers.ts";
 import { cgroupDriver } from "./cgroup_driver.ts";
 import { boundedEnd } from "./bounded_end.ts";
 import { exitCodes } from "./cli/command.ts";
+import { apiAccess, apiObserver } from "./cluster/access.ts";
+import { composeCluster } from "./cluster/cluster.ts";
+import { joinCluster } from "./cluster/join.ts";
 import { describeUnused } from "./config/explain.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { JournalFile } from "./journal_file.ts";
 import { LocalView } from "./local_view.ts";
 import { LogEvents } from "./log_events.ts";
 import { createNodeApi } from "./node_api.ts";
-import { nodeFacts } from "./node_facts.ts";
+import { nodeFacts, nodeName } from "./node_facts.ts";
 import { RunOnce } from "./run_once_watch.ts";
 import { shareRoot } from "./shared_root.ts";
 import { checkMachine } from "./start_checks.ts";
@@ -53,9 +56,6 @@ export async function run(options: RunOptions): Promise<number> {
   const { loaded, log } = options;
   const { flags } = loaded;
   log.info("starting", { version: kubernetesVersion, pid: Deno.pid, deno: Deno.version.deno });
-  if (flags.kubeconfig !== "") {
-    log.warn("--kubeconfig is not used yet: this agent runs standalone, on pods from files and URLs");
-  }
   const unused = describeUnused(loaded);
   if (unused !== "") log.warn(unused);
 
@@ -119,7 +119,20 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   scope.spawn("local socket", (signal) => serveLocal({ rootDir: flags.rootDir, backend: local, host, log, signal }));
   await local.leaveTrail(host, log);
   const hierarchies = await detectCgroups(host);
-  const events = new LogEvents(log);
+  const metrics = new AgentMetrics({ clock });
+  const logEvents = new LogEvents(log);
+  const joined = config.runOnce ? undefined : await joinCluster({
+    loaded,
+    nodeName: nodeName(flags.hostnameOverride, host.hostname()),
+    host,
+    clock,
+    random: systemRandom,
+    log,
+    logEvents,
+    scope,
+    observer: apiObserver(metrics.client),
+  });
+  const events = joined?.events ?? logEvents;
   await checkMachine({ config, host, hierarchies, events, log });
   scope.spawn(
     "open files",
@@ -138,7 +151,6 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     timeoutMs: config.runtimeRequestTimeoutMs,
     log,
   });
-  const metrics = new AgentMetrics({ clock });
   const metered = { meter: metrics, now: () => clock.now() };
   const runtime = meteredRuntime(runtimeClient, metered);
   const images = meteredImages(imageClient, metered);
@@ -159,7 +171,26 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const journal = new Journal({ clock, sink: journalFile.sink, limit: 2000 });
   scope.spawn("journal", (signal) => journalFile.run(signal));
   const once = config.runOnce ? new RunOnce({ print: options.print, clock }) : undefined;
+  const cluster = joined && composeCluster({
+    clients: joined.clients,
+    config,
+    flags,
+    gates: loaded.gates,
+    facts,
+    nodeName: facts.name,
+    host,
+    clock,
+    random: systemRandom,
+    log,
+    events,
+    runtime,
+    images,
+    runtimeName: known.name,
+    runtimeVersion: known.version,
+    scope,
+  });
   const agent = createAgent({
+    ...(cluster ? { cluster } : {}),
     config,
     credentialProviders,
     flags,
@@ -213,6 +244,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
         clock,
         log,
         setVerbosity: options.setVerbosity,
+        ...(joined ? { cluster: apiAccess(joined.clients, loaded) } : {}),
       });
       scope.spawn("node API", async (signal) => {
         try {
@@ -225,6 +257,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
         }
       });
     }
+    cluster?.start(agent);
     await agent.run(scope.signal);
     if (fault) throw fault;
     return exitCodes.ok;

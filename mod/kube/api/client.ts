@@ -223,7 +223,9 @@ export class HttpApiClient implements ApiClient {
     const response = await this.#send(request, deadline, false);
     let text: string;
     try {
-      ({ text } = await readBody(response.body, answerLimit));
+      const read = await readBody(response.body, answerLimit);
+      text = read.text;
+      this.#o.observer?.received?.({ verb: request.method, host: this.#host, bytes: read.size });
     } catch (thrown) {
       throw brokenBy(thrown, deadline.signal);
     }

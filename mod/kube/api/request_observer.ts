@@ -8,9 +8,9 @@ export interface RequestObserver {
     /** From sending to the head of the answer. */
     readonly seconds: number;
     readonly requestBytes: number;
-    /** Not known for a watch, whose answer goes on. */
-    readonly responseBytes?: number;
   }): void;
+  /** An answer was read to its end; never told of a watch. */
+  received?(told: { readonly verb: string; readonly host: string; readonly bytes: number }): void;
   /** A request waited for the client's own limit of rate; 0 when it did not have to. */
   waited?(told: { readonly verb: string; readonly host: string; readonly seconds: number }): void;
   /** A request is sent again because the server asked for time. */
