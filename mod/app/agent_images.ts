@@ -20,6 +20,7 @@ export function makePullRecords(o: AgentOptions, images: ImageService): PullReco
       config.preloadedImagesVerificationAllowlist,
     ),
     listImages: (signal) => images.listImages({ signal }),
+    onChecked: (result) => o.meter?.security.checkedImage(result),
   });
 }
 
@@ -30,6 +31,7 @@ export function makeImages(
   records: PullRecords | undefined,
 ): ReturnType<typeof createImageManager> {
   const { host, clock, log, events, config, flags, credentialProviders: providers } = o;
+  if (providers) o.meter?.security.pluginConfiguration(providers.hash);
   return createImageManager({
     images,
     clock,
@@ -43,7 +45,16 @@ export function makeImages(
     keyring: joinedKeyring([
       ...o.cluster?.keyring ? [o.cluster.keyring] : [],
       nodeConfigKeyring({ host, clock, log, rootDir: flags.rootDir }),
-      ...providers ? [providersKeyring({ ...providers, host, clock, log, accounts: o.cluster?.serviceAccounts })] : [],
+      ...providers
+        ? [providersKeyring({
+          ...providers,
+          host,
+          clock,
+          log,
+          accounts: o.cluster?.serviceAccounts,
+          onRun: (plugin, seconds, failed) => o.meter?.security.plugin(plugin, seconds, failed),
+        })]
+        : [],
     ]),
     records,
   });

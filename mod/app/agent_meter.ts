@@ -1,3 +1,4 @@
+import type { CheckResult } from "../../managers/images/credentials/pull_records.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import type { EnsuredImage } from "../../managers/images/types.ts";
 import type { ProbeSample } from "../../managers/probes/manager.ts";
@@ -14,6 +15,12 @@ export interface AgentMeter {
   measured(path: string, seconds: number): void;
   /** Gives a syncer that does the same, and is measured. */
   syncer(syncer: PodSyncer): PodSyncer;
+  /** Credentials of images. */
+  readonly security: {
+    checkedImage(result: CheckResult): void;
+    plugin(name: string, seconds: number, failed: boolean): void;
+    pluginConfiguration(hash: string): void;
+  };
   /** What the managers do. */
   readonly work: {
     rejected(reason: string): void;

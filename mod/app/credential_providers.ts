@@ -9,6 +9,8 @@ export interface CredentialProviders {
   readonly configs: readonly ProviderConfig[];
   /** Directory of their programs. */
   readonly binDir: string;
+  /** Digest of the configuration. */
+  readonly hash: string;
 }
 
 type Flags = Pick<KubeletFlags, "imageCredentialProviderConfig" | "imageCredentialProviderBinDir">;
@@ -31,7 +33,7 @@ export async function readCredentialProviders(
   // The run-time knows programs that may be run by their full path.
   const binDir = directory.startsWith("/") ? posix.normalize(directory) : posix.resolve(Deno.cwd(), directory);
   if (!await host.stat(binDir)) throw new KubeletError("BadConfig", `plugin binary directory ${binDir} did not exist`);
-  const configs = await readProviderConfigs(host, config);
+  const { providers: configs, hash } = await readProviderConfigs(host, config);
   const gate = "KubeletServiceAccountTokenForCredentialProviders";
   for (const { name, token } of configs) {
     const program = posix.join(binDir, name);
@@ -44,5 +46,5 @@ export async function readCredentialProviders(
       throw new KubeletError("BadConfig", `credential provider ${name}: tokenAttributes needs feature gate ${gate}`);
     }
   }
-  return { configs, binDir };
+  return { configs, binDir, hash };
 }

@@ -34,6 +34,8 @@ export interface ProvidersOptions {
   readonly log: Logger;
   /** None without an API server. */
   readonly accounts?: ServiceAccounts | undefined;
+  /** Told of each run of a plugin. */
+  readonly onRun?: (plugin: string, seconds: number, failed: boolean) => void;
 }
 
 /** Credentials by the node's credential provider plugins (features.md E6, E7); one that fails is logged and gives none. */
@@ -170,7 +172,7 @@ class Provider {
     const key = JSON.stringify([image, account && [digest(account.token), account.annotations]]);
     let run = this.#runs.get(key);
     if (!run) {
-      run = this.#execute(image, account).finally(() => this.#runs.delete(key));
+      run = this.#measured(image, account).finally(() => this.#runs.delete(key));
       this.#runs.set(key, run);
     }
     if (signal.aborted) throw abortedBy(signal);
@@ -181,6 +183,19 @@ class Provider {
       return await Promise.race([run, left.promise]);
     } finally {
       signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  async #measured(image: string, account: Account | undefined): Promise<Answer> {
+    const { clock, onRun } = this.#o;
+    const began = clock.now();
+    let failed = true;
+    try {
+      const answer = await this.#execute(image, account);
+      failed = false;
+      return answer;
+    } finally {
+      onRun?.(this.#config.name, (clock.now() - began) / 1000, failed);
     }
   }
 

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { parseDuration } from "../../../mod/base/duration.ts";
 import { KubeletError, messageOf } from "../../../mod/base/errors.ts";
 import type { Host } from "../../../mod/base/host.ts";
@@ -69,11 +70,17 @@ function texts(tree: Tree | undefined, at: At): string[] {
   return list(tree, at).map((one, i) => text(one, at.in(i)));
 }
 
+/** The plugins of a configuration, and a digest of its text (`sha256:…`) by which its changes are noticed. */
+export interface ProviderConfigs {
+  readonly providers: readonly ProviderConfig[];
+  readonly hash: string;
+}
+
 /** Every plugin's configuration in a file, or in the *.json, *.yaml and *.yml files of a directory. Throws BadConfig. */
 export async function readProviderConfigs(
   host: Pick<Host, "stat" | "readDir" | "readBytes">,
   path: string,
-): Promise<ProviderConfig[]> {
+): Promise<ProviderConfigs> {
   const info = await host.stat(path);
   if (!info) {
     throw new KubeletError("BadConfig", `credential provider config ${path}: there is nothing; check the flag`);
@@ -85,8 +92,13 @@ export async function readProviderConfigs(
     if (files.length === 0) throw new KubeletError("BadConfig", `no configuration files found in directory ${path}`);
   }
   const providers = new Map<string, ProviderConfig>();
+  const hash = createHash("sha256");
   for (const file of files) {
-    for (const provider of await readFile(host, file)) {
+    const bytes = await host.readBytes(file, longestFile);
+    const length = new DataView(new ArrayBuffer(8));
+    length.setBigUint64(0, BigInt(bytes.length));
+    hash.update(length).update(bytes);
+    for (const provider of readText(bytes, file)) {
       if (providers.has(provider.name)) {
         throw new KubeletError(
           "BadConfig",
@@ -100,12 +112,12 @@ export async function readProviderConfigs(
   if (providers.size === 0) {
     throw new KubeletError("BadConfig", `credential provider config ${path}: it has no providers`);
   }
-  return [...providers.values()];
+  return { providers: [...providers.values()], hash: `sha256:${hash.digest("hex")}` };
 }
 
-async function readFile(host: Pick<Host, "readBytes">, file: string): Promise<ProviderConfig[]> {
+function readText(bytes: Uint8Array, file: string): ProviderConfig[] {
   const at = new At(file, "");
-  const { tree } = parseText(await host.readBytes(file, longestFile), { what: file, code: "BadConfig" });
+  const { tree } = parseText(bytes, { what: file, code: "BadConfig" });
   const map = mapAt(tree, at, ["apiVersion", "kind", "providers"]);
   const version = text(map.get("apiVersion"), at.in("apiVersion"));
   if (!configVersions.includes(version)) at.in("apiVersion").refuse(`must be one of ${configVersions.join(", ")}`);

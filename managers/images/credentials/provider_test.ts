@@ -23,6 +23,7 @@ type Plugin = (request: Record<string, unknown>) => unknown;
 function scene(config: Partial<ProviderConfig> = {}, more: { noAccounts?: boolean } = {}) {
   const clock = new FakeClock();
   const log = new RecordingLogger();
+  const measured: string[] = [];
   const runs: { program: string; args: string[]; env: unknown; request: Record<string, unknown> }[] = [];
   const s = {
     plugin: ((request) => ({
@@ -56,6 +57,7 @@ function scene(config: Partial<ProviderConfig> = {}, more: { noAccounts?: boolea
     host,
     clock,
     log,
+    onRun: (plugin, _, failed) => void measured.push(`${plugin} ${failed ? "failed" : "answered"}`),
     ...(more.noAccounts ? {} : {
       accounts: {
         get: () => Promise.resolve({ uid: "sa-uid", annotations: s.annotations }),
@@ -76,7 +78,7 @@ function scene(config: Partial<ProviderConfig> = {}, more: { noAccounts?: boolea
     return keyring.lookup({ image: `${repository}:1`, repository, pod: whole, signal });
   };
   const errors = () => log.lines.splice(0).map((l) => String(l.fields["error"]));
-  return { ...s, s, clock, runs, lookup, errors };
+  return { ...s, s, clock, runs, measured, lookup, errors };
 }
 
 Deno.test("a plugin is asked for images that it is for, as its configuration says", async () => {
@@ -133,6 +135,7 @@ Deno.test("equal requests at once share one run; whoever leaves does not end it"
   await left;
   assert.equal((await two).length, 1);
   assert.equal(t.runs.length, 1);
+  assert.deepEqual(t.measured, ["ecr answered"]);
 });
 
 Deno.test("a plugin that fails gives nothing and is logged, without what it printed; the next request asks again", async () => {
@@ -165,6 +168,7 @@ Deno.test("a plugin that hangs is given up after a minute", async () => {
   await t.clock.advance(60_000);
   assert.deepEqual(await found, []);
   assert.match(t.errors()[0] ?? "", /did not end within 60 s/);
+  assert.deepEqual(t.measured, ["ecr failed"]);
 });
 
 const token = {
@@ -255,7 +259,11 @@ const good =
 Deno.test("configuration: a file, or those of a directory in order", async () => {
   const host = new FakeHost({ clock: new FakeClock() });
   host.put("/one.yaml", `${good}  args: [a]\n  env: [{name: K, value: v}]\n`);
-  assert.deepEqual(await readProviderConfigs(host, "/one.yaml"), [{
+  const { providers, hash } = await readProviderConfigs(host, "/one.yaml");
+  assert.match(hash, /^sha256:[0-9a-f]{64}$/);
+  host.put("/other.yaml", good);
+  assert.notEqual((await readProviderConfigs(host, "/other.yaml")).hash, hash);
+  assert.deepEqual(providers, [{
     name: "ecr",
     apiVersion: v1,
     matchImages: ["*.io"],
@@ -284,7 +292,7 @@ Deno.test("configuration: a file, or those of a directory in order", async () =>
     }),
   );
   host.put("/d/notes.txt", "no configuration");
-  const both = await readProviderConfigs(host, "/d");
+  const { providers: both } = await readProviderConfigs(host, "/d");
   assert.deepEqual(both.map((p) => p.name), ["first", "second"]);
   assert.deepEqual(both[0]?.token, {
     audience: "aud",

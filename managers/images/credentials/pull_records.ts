@@ -41,7 +41,12 @@ export interface PullRecordsOptions {
   readonly dir: string;
   readonly rule: VerificationRule;
   readonly listImages: (signal: AbortSignal) => Promise<readonly Image[]>;
+  /** Told what each look at an image that is here has come to. */
+  readonly onChecked?: (result: CheckResult) => void;
 }
+
+/** What a look at an image that is here has come to, in the words of its metric. */
+export type CheckResult = "credentialPolicyAllowed" | "credentialRecordFound" | "mustAuthenticate" | "error";
 
 const fileOf = (text: string) => `sha256-${createHash("sha256").update(text).digest("hex")}`;
 const version = { apiVersion: "kubelet.config.k8s.io/v1beta1" } as const;
@@ -96,17 +101,27 @@ export class PullRecords {
     readonly signal: AbortSignal;
   }): Promise<boolean> {
     const { image, credentials, signal } = request;
+    const said = (result: CheckResult): boolean => {
+      this.#o.onChecked?.(result);
+      return result === "mustAuthenticate";
+    };
     await this.#load(signal);
     const record = this.#records.get(image.ref);
     const pulledHere = record !== undefined || this.#intents.has(image.name);
-    if (!this.#o.rule({ bareName: image.bareName, pulledHere })) return false;
+    if (!this.#o.rule({ bareName: image.bareName, pulledHere })) return said("credentialPolicyAllowed");
     const known = record?.credentials.get(image.bareName);
-    if (!known) return true;
-    if (known.anyPod) return false;
-    if (known.secrets.length === 0 && known.accounts.length === 0) return true;
-    const own = await credentials();
+    if (!known) return said("mustAuthenticate");
+    if (known.anyPod) return said("credentialRecordFound");
+    if (known.secrets.length === 0 && known.accounts.length === 0) return said("mustAuthenticate");
+    let own: readonly PullCredential[];
+    try {
+      own = await credentials();
+    } catch (thrown) {
+      said("error");
+      throw thrown;
+    }
     const answer = allows(known, own);
-    if (!answer.allowed) return true;
+    if (!answer.allowed) return said("mustAuthenticate");
     if (answer.learn) {
       try {
         await this.#note(image, credentialsOf(answer.learn));
@@ -114,7 +129,7 @@ export class PullRecords {
         this.#o.log.warn("a pull record cannot be completed", { image: image.name, error: messageOf(thrown) });
       }
     }
-    return false;
+    return said("credentialRecordFound");
   }
 
   /** Forgets images that the node has no more. @param refs those that it has @param before records from then on stay */

@@ -35,6 +35,7 @@ function scene(policy = "NeverVerifyPreloadedImages", allowlist: string[] = []) 
   const host = new FakeHost({ clock });
   const log = new RecordingLogger();
   const images: Image[] = [];
+  const checked: string[] = [];
   const make = () =>
     new PullRecords({
       host,
@@ -43,6 +44,7 @@ function scene(policy = "NeverVerifyPreloadedImages", allowlist: string[] = []) 
       dir,
       rule: verificationRule(policy, allowlist),
       listImages: () => Promise.resolve(images),
+      onChecked: (result) => void checked.push(result),
     });
   const records = make();
   const must = (of = records, credentials: PullCredential[] = [], what = image) =>
@@ -52,7 +54,7 @@ function scene(policy = "NeverVerifyPreloadedImages", allowlist: string[] = []) 
     await records.pulled(what, credential);
   };
   const files = () => host.tree(dir).filter((line) => line.includes("sha256-"));
-  return { clock, host, log, images, make, records, must, pull, files };
+  return { clock, host, log, images, checked, make, records, must, pull, files };
 }
 
 Deno.test("policies: which images a pod must prove its right to", () => {
@@ -148,25 +150,20 @@ Deno.test("files: the contract's names, kinds and fields; read again after a res
 
 Deno.test("who may use an image that is here", async () => {
   const other = { ...image, name: "mirror.io/a:1", bareName: "mirror.io/a" };
-  const cases: [string, string, PullCredential | undefined | "preloaded", PullCredential[], boolean][] = [
-    ["preloaded", "NeverVerifyPreloadedImages", "preloaded", [], false],
-    ["preloaded, always verified", "AlwaysVerify", "preloaded", [secret("s", "h")], true],
-    ["pulled anonymously", "NeverVerifyPreloadedImages", undefined, [], false],
-    ["pulled with the node's own", "AlwaysVerify", ofNode, [], false],
-    ["pulled with a Secret, by a pod without", "NeverVerifyPreloadedImages", secret("s", "h"), [], true],
-    [
-      "pulled with a Secret, by a pod with it",
-      "NeverVerifyPreloadedImages",
-      secret("s", "h"),
-      [secret("s", "h")],
-      false,
-    ],
-    ["never verified", "NeverVerify", secret("s", "h"), [], false],
+  const cases: [string, string, PullCredential | undefined | "preloaded", PullCredential[], string][] = [
+    ["preloaded", "NeverVerifyPreloadedImages", "preloaded", [], "credentialPolicyAllowed"],
+    ["preloaded, always verified", "AlwaysVerify", "preloaded", [secret("s", "h")], "mustAuthenticate"],
+    ["pulled anonymously", "NeverVerifyPreloadedImages", undefined, [], "credentialRecordFound"],
+    ["pulled with the node's own", "AlwaysVerify", ofNode, [], "credentialRecordFound"],
+    ["with a Secret, by a pod without", "NeverVerifyPreloadedImages", secret("s", "h"), [], "mustAuthenticate"],
+    ["with a Secret, by a pod with it", "AlwaysVerify", secret("s", "h"), [secret("s", "h")], "credentialRecordFound"],
+    ["never verified", "NeverVerify", secret("s", "h"), [], "credentialPolicyAllowed"],
   ];
   for (const [what, policy, by, own, expected] of cases) {
     const s = scene(policy);
     if (by !== "preloaded") await s.pull(by);
-    assert.equal(await s.must(s.records, own), expected, what);
+    assert.equal(await s.must(s.records, own), expected === "mustAuthenticate", what);
+    assert.deepEqual(s.checked, [expected], what);
   }
   const s = scene();
   await s.pull(undefined);

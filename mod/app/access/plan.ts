@@ -56,7 +56,7 @@ async function programsOf(flags: AccessFacts["flags"]): Promise<string[]> {
   const { imageCredentialProviderConfig: config, imageCredentialProviderBinDir: binDir } = flags;
   if (config === "" || binDir === "") return [];
   try {
-    const providers = await readProviderConfigs(createDenoHost(), posix.resolve(Deno.cwd(), config));
+    const { providers } = await readProviderConfigs(createDenoHost(), posix.resolve(Deno.cwd(), config));
     return providers.map(({ name }) => posix.resolve(Deno.cwd(), binDir, name));
   } catch {
     return [];
