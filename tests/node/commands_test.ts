@@ -61,7 +61,15 @@ async function lookAtNode(t: Deno.TestContext, how: Tested): Promise<void> {
       "large.json",
       pod("large", { containers: [box("main", { resources: { requests: { cpu: "999" } } })] }),
     );
+    await agent.putManifest(
+      "unmounted.json",
+      pod("unmounted", {
+        containers: [box("main", { volumeMounts: [{ name: "data", mountPath: "/data" }] })],
+        volumes: [{ name: "data", hostPath: { path: `${agent.paths.root}/none`, type: "Directory" } }],
+      }),
+    );
     await seen.ready("well");
+    await seen.event("unmounted", "FailedMount");
     await seen.until("loop", "the crash loop", (status) => {
       return Observer.of(status, "main").state?.waiting?.reason === "CrashLoopBackOff";
     });
@@ -78,7 +86,7 @@ async function lookAtNode(t: Deno.TestContext, how: Tested): Promise<void> {
       assert.match(table, /default +never-commands +0\/1 +ErrImageNeverPull +0/);
       assert.match(table, /default +large-commands +0\/1 +UnexpectedAdmissionError +0/);
       const list = JSON.parse(await said(seen, "ps", "-o", "json"));
-      assert.equal(list.items.length, 4);
+      assert.equal(list.items.length, 5);
     });
     await t.step("the socket is root's alone", async () => {
       const { mode } = await Deno.stat(`${agent.paths.kubelet}/denolet.sock`);
@@ -99,10 +107,15 @@ async function lookAtNode(t: Deno.TestContext, how: Tested): Promise<void> {
         large,
         /did not take the pod \([^)]+\): it requests more cpu than is free[^]*Remedy: Lower resources\.requests/,
       );
+      const image = await said(seen, "explain", "image", "localhost/busybox:1");
+      assert.match(image, /default\/well-commands, container main \(imagePullPolicy IfNotPresent\): runs/);
       assert.match(
-        await said(seen, "explain", "image", "localhost/busybox:1"),
-        /default\/well-commands, container main \(imagePullPolicy IfNotPresent\): runs/,
+        image,
+        /On the node as sha256:\w+, [\d.]+ MiB: it stays, as container main of pod default\/\S+-commands/,
       );
+      const unmounted = await said(seen, "explain", "unmounted");
+      assert.match(unmounted, /a volume that cannot be set up: data: .*none/);
+      assert.match(unmounted, /MountVolume: set up volume "data" FAILED: /);
       const { code, stderr } = await kubelet(seen, "explain", "wel-commands");
       assert.deepEqual([code, /knows a pod "wel-commands"/.test(stderr)], [1, true], stderr);
     });
