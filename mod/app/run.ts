@@ -188,6 +188,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     runtimeName: known.name,
     runtimeVersion: known.version,
     scope,
+    onStatusWritten: (ms) => metrics.statusSeconds.observe({}, ms / 1000),
   });
   const agent = createAgent({
     ...(cluster ? { cluster } : {}),
