@@ -288,7 +288,12 @@ export class Simulation {
     const now = this.world.wanted();
     const renewed: string[] = [];
     for (const [uid, pod] of this.#wantedBefore) if (now.get(uid) !== pod) renewed.push(uid);
-    for (const uid of now.keys()) if (!this.#wantedBefore.has(uid)) this.world.figures.pods++;
+    for (const uid of now.keys()) {
+      if (this.#wantedBefore.has(uid)) continue;
+      this.world.figures.pods++;
+      // One that comes again: a life of the agent that found it left over may have told of its end.
+      if (this.#definitions.has(uid)) renewed.push(uid);
+    }
     for (const [uid, pod] of now) {
       const definition = JSON.stringify(pod.spec);
       if ((this.#definitions.get(uid) ?? definition) !== definition) this.invariants.redefined.add(uid);
