@@ -50,6 +50,8 @@ export function agentConfig(facts: {
     failCgroupV1: false,
     failSwapOn: false,
     oomScoreAdj: 0,
+    // The machine's tables are not the agent's to change here.
+    makeIPTablesUtilChains: false,
     enableServer: false,
     readOnlyPort: 0,
     healthzBindAddress: "127.0.0.1",
