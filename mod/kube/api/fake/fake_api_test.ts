@@ -91,7 +91,7 @@ Deno.test("the status goes by its subresource, the spec does not; no change make
   assert.equal(api.get(resources.pods, name)?.status?.phase, "Running");
 });
 
-Deno.test("a stale version and another UID are conflicts; a lease needs its version", async () => {
+Deno.test("a stale version is a conflict, another UID in a patch is invalid; a lease needs its version", async () => {
   const { client } = setUp();
   const made = await client.create(resources.pods, podOf(), { signal });
   await client.patch(resources.pods, name, { metadata: { labels: { a: "b" } } }, { type: "merge", signal });
@@ -102,7 +102,7 @@ Deno.test("a stale version and another UID are conflicts; a lease needs its vers
       subresource: "status",
       signal,
     }),
-    failsWith(409, "Conflict"),
+    failsWith(422, "Invalid"),
   );
   const lease: Lease = { metadata: { name: "n", namespace: "kube-node-lease" }, spec: { holderIdentity: "n" } };
   const held = await client.create(resources.leases, lease, { signal });

@@ -100,8 +100,12 @@ export class ObjectServer {
       throw thrown;
     }
     const stated = isObject(patch) && isObject(patch.metadata) ? patch.metadata : {};
+    if (typeof stated.uid === "string" && stated.uid !== before.metadata?.uid) {
+      // Not a conflict, as it is for a replacement: the patch is taken for one that changes the UID.
+      const why = `metadata.uid: Invalid value: "${stated.uid}": field is immutable`;
+      throw failures.invalid(resource, name.name, why);
+    }
     this.#preconditions(resource, before, {
-      ...(typeof stated.uid === "string" ? { uid: stated.uid } : {}),
       ...(typeof stated.resourceVersion === "string" ? { resourceVersion: stated.resourceVersion } : {}),
     });
     if (after.metadata?.name !== before.metadata?.name) {
