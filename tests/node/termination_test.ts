@@ -54,7 +54,10 @@ Deno.test("a runtime that hangs for one pod: its processes are killed, it is tol
         return /CgroupKill main/.test(stdout) && { stdout };
       }, { within: patience });
       assert.match(told.stdout, /the runtime did not end main, so the agent killed the processes through the control/);
-      assert.match(told.stdout, /StopContainer main \(3\d(\.\d)?s\): the pod is no longer in its source FAILED: .*Deadline exceeded/);
+      assert.match(
+        told.stdout,
+        /StopContainer main \(3\d(\.\d)?s\): the pod is no longer in its source FAILED: .*Deadline exceeded/,
+      );
       assert.match(
         told.stdout,
         /StopContainer main \(3\d(\.\d)?s\): .*killed at once, as StopContainer with a grace of 2 s/,
