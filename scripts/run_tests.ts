@@ -2,27 +2,37 @@ import { messageOf } from "../mod/base/errors.ts";
 import { namesIn, repository } from "./lib/files.ts";
 import { complain, print } from "./lib/print.ts";
 import { type Outcome, runTests, simulationTests, sum, unitTests } from "./lib/suites.ts";
+import { ensureControlPlane } from "./cluster/programs.ts";
 import { ensureContainerd2 } from "./node/containerd2.ts";
 import { ensureInstalled, InstallError } from "./node/install.ts";
 import { down } from "../tests/vm/machine.ts";
 
-/** Node tests use real runtimes: one file after another, each in a process of its own. */
-async function nodeTests(): Promise<Outcome> {
+/** Tests on real components: one file after another, each in a process of its own, once `prepare` has what they need. */
+async function realTests(directory: string, prepare: () => Promise<void>): Promise<Outcome> {
   try {
     await ensureInstalled({ log: print });
-    if (Deno.uid() !== 0) throw new InstallError("node tests need root: they run real containers");
-    await ensureContainerd2({ log: print });
+    if (Deno.uid() !== 0) throw new InstallError("these tests need root: they run real containers");
+    await prepare();
   } catch (thrown) {
-    return { passed: 0, failed: 1, problems: [`node tests: ${messageOf(thrown)}`] };
+    return { passed: 0, failed: 1, problems: [`${directory}: ${messageOf(thrown)}`] };
   }
-  const files = (await namesIn(`${repository}/tests/node`)).filter((name) => name.endsWith("_test.ts"));
+  const files = (await namesIn(`${repository}/${directory}`)).filter((name) => name.endsWith("_test.ts"));
   const outcomes: Outcome[] = [];
   for (const file of files) {
-    const path = `tests/node/${file}`;
+    const path = `${directory}/${file}`;
     outcomes.push(await runTests({ name: path, paths: [path], within: 900_000 }));
   }
-  if (files.length === 0) outcomes.push({ passed: 0, failed: 1, problems: ["tests/node: no test file"] });
+  if (files.length === 0) outcomes.push({ passed: 0, failed: 1, problems: [`${directory}: no test file`] });
   return sum(outcomes);
+}
+
+async function nodeTests(): Promise<Outcome> {
+  return await realTests("tests/node", async () => void await ensureContainerd2({ log: print }));
+}
+
+/** With a real control plane; building it takes minutes, once (scripts/cluster/programs.ts). */
+async function clusterTests(): Promise<Outcome> {
+  return await realTests("tests/cluster", async () => void await ensureControlPlane({ log: print }));
 }
 
 /** A real node in a virtual machine; minutes, and only when it is asked for by name. */
@@ -34,9 +44,15 @@ async function vmTests(): Promise<Outcome> {
   }
 }
 
-const suites = { unit: unitTests, sim: () => simulationTests({ all: true }), node: nodeTests, vm: vmTests };
+const suites = {
+  unit: unitTests,
+  sim: () => simulationTests({ all: true }),
+  node: nodeTests,
+  cluster: clusterTests,
+  vm: vmTests,
+};
 /** What runs when no suite is named. */
-const usual = ["unit", "sim", "node"];
+const usual = ["unit", "sim", "node", "cluster"];
 
 if (import.meta.main) {
   const names = Deno.args.length > 0 ? Deno.args : usual;
