@@ -158,6 +158,16 @@ Deno.test("cluster node: it registers, becomes ready, renews its lease, and outl
       assert.equal(node?.metadata?.annotations?.theirs, "1");
     });
 
+    await t.step("another boot's id in the object: the reboot is told", async () => {
+      const patch = { status: { nodeInfo: { bootID: "before" } } };
+      const options = { signal, type: "strategic-merge", subresource: "status" } as const;
+      await admin.patch(resources.nodes, { name: nodeName }, patch, options);
+      const event = await waitFor("the event of the reboot", async () => {
+        return (await seen.events()).find(({ reason }) => reason === "Rebooted");
+      }, { within });
+      assert.match(event.message ?? "", new RegExp(`^Node ${nodeName} has been rebooted, boot id: [0-9a-f-]{36}$`));
+    });
+
     await t.step("the API server restarts: lease and status go on", async () => {
       await plane.stopComponent("kube-apiserver", "SIGKILL");
       await plane.startComponent("kube-apiserver");
