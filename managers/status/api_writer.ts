@@ -57,8 +57,9 @@ interface Target {
 
 /** Writes of different pods at once. */
 const limit = 10;
-/** How long a status that tells only of a start under way waits for more, in milliseconds. */
+/** How long a status that tells only of what is under way waits for more, in milliseconds; when many do, longer. */
 const gatherMs = 300;
+const crowdedMs = 1500;
 /** Full look for differences (runtime-contract.md section 11), in milliseconds. */
 const resyncMs = 10_000;
 const retryMs = [1000, 2000, 4000, 8000, resyncMs] as const;
@@ -104,16 +105,17 @@ export class ApiStatusWriter {
     target.entry = entry;
     target.since ??= now;
     // After a failure the back-off stands; an urgent status does not hasten what does not work.
-    if (target.failures === 0) this.#want(target, this.#isUrgent(target) ? 0 : gatherMs);
+    if (target.failures === 0) this.#want(target, this.#delayMs(target));
     this.#pump();
   }
 
-  /** The first word of a pod is not kept waiting, unless many are on their way. */
-  #isUrgent({ entry, written }: Target): boolean {
-    if (isUrgent(entry)) return true;
+  /** How long a status may wait for more. The first word of a pod does not wait, unless many are on their way. */
+  #delayMs({ entry, written }: Target): number {
+    if (isUrgent(entry)) return 0;
     let waiting = 0;
     for (const { due, running } of this.#targets.values()) if (running || due !== undefined) waiting++;
-    return written === 0 && waiting < limit;
+    if (waiting >= limit) return crowdedMs;
+    return written === 0 ? 0 : gatherMs;
   }
 
   /** What the API server has of pods has changed. */

@@ -88,7 +88,7 @@ Deno.test("when many pods start at once, even the first word of each waits for w
   const { clock, scope, statuses, make, writes } = setUp();
   const pods = Array.from({ length: 30 }, (_, i) => make(`p${i}`));
   for (const pod of pods) statuses.set(pod, { phase: "Pending", containerStatuses: [status("ContainerCreating")] });
-  await clock.advance(200);
+  await clock.advance(1400);
   for (const pod of pods) statuses.set(pod, running());
   await clock.advance(1000);
   assert.equal(writes().length, 40);
@@ -368,5 +368,24 @@ Deno.test("what the server makes of a status is written once more and then accep
   writer.heard();
   await clock.advance(60_000);
   assert.equal(writes().length, 2);
+  await scope.close();
+});
+
+Deno.test("that a pod is being ended waits for its end, but not for long", async () => {
+  const { clock, api, scope, statuses, make, writes, got } = setUp();
+  for (const name of ["quick", "slow"]) {
+    const pod = make(name);
+    statuses.set(pod, running());
+    await turn();
+    api.delete(resources.pods, { name, namespace: "default" }, { gracePeriodSeconds: 30 });
+    const from = writes().length;
+    const deleted = got(name) as BoundPod;
+    statuses.set(deleted, { ...running(), observedGeneration: 2 });
+    await clock.advance(name === "quick" ? 200 : 400);
+    statuses.set(deleted, { phase: "Succeeded" });
+    await turn();
+    assert.equal(writes().length - from, name === "quick" ? 1 : 2);
+    assert.equal(got(name)?.status?.phase, "Succeeded");
+  }
   await scope.close();
 });
