@@ -20,6 +20,8 @@ export interface AccessFacts {
   readonly mounts: PrivateMounts;
   /** Programs that files of the configuration name, such as credential plugins; absolute paths. */
   readonly programs?: readonly string[];
+  /** Files that the kubeconfig names; absolute paths. */
+  readonly credentials?: readonly string[];
   /** Where relative paths start. */
   readonly cwd: string;
   /** systemd's socket; empty when there is none. */
@@ -60,7 +62,8 @@ export function accessOf(facts: AccessFacts): FileAccess {
   const owned = [
     flags.rootDir,
     flags.certDir,
-    flags.kubeconfig,
+    // one that is made by bootstrapping is written beside itself first
+    flags.bootstrapKubeconfig === "" || flags.kubeconfig === "" ? "" : posix.dirname(flags.kubeconfig),
     flags.lockFile,
     config.podLogsDir,
     config.volumePluginDir,
@@ -87,7 +90,9 @@ export function accessOf(facts: AccessFacts): FileAccess {
     mounts.kernelLog,
     ...nodeFiles,
     ...[
+      flags.kubeconfig,
       flags.bootstrapKubeconfig,
+      ...(facts.credentials ?? []),
       flags.imageCredentialProviderConfig,
       flags.imageCredentialProviderBinDir,
       config.resolvConf,

@@ -84,6 +84,23 @@ Deno.test("every path that a configuration names may be read, and those that are
   assert.ok(!write.includes("/var/log/containers"), "the links of the default root directory only");
 });
 
+Deno.test("what a kubeconfig names may be read; its directory is written only where bootstrapping makes it", async () => {
+  const host = new FakeHost({ files: { "/c": standalone } });
+  const of = async (...argv: string[]) => {
+    const { flags, config } = await loadConfig({ argv: ["--config=/c", ...argv], host, log: silent });
+    const facts = { mounts, cwd: "/", notifySocket: "", credentials: ["/etc/tokens/t"], programs: ["/opt/login"] };
+    return accessOf({ ...facts, flags, config });
+  };
+  const member = await of("--kubeconfig=/etc/k/kubelet.conf");
+  for (const path of ["/etc/k/kubelet.conf", "/etc/tokens/t"]) {
+    assert.ok(member.read.includes(path) && !member.write.includes(path), path);
+  }
+  assert.deepEqual(member.run, ["/opt/login"]);
+  const fresh = await of("--kubeconfig=/etc/k/kubelet.conf", "--bootstrap-kubeconfig=/etc/b/bootstrap.conf");
+  assert.ok(fresh.write.includes("/etc/k"));
+  assert.ok(fresh.read.includes("/etc/b/bootstrap.conf") && !fresh.write.includes("/etc/b/bootstrap.conf"));
+});
+
 Deno.test("without a configuration that can be used nothing may be written", async () => {
   const host = new FakeHost({ files: { "/c": standalone } });
   const { flags } = await loadConfig({ argv: ["--config=/c"], host, log: silent });

@@ -3,6 +3,7 @@ import { readProviderConfigs } from "../../../managers/images/credentials/provid
 import { createDenoHost } from "../../base/deno_host.ts";
 import { silent } from "../../base/log.ts";
 import { type Command, parseCommand } from "../cli/command.ts";
+import { namedByKubeconfig, readKubeconfig } from "../../kube/api/kubeconfig.ts";
 import { loadConfig } from "../config/load.ts";
 import { parseCommandLine } from "../config/command_line.ts";
 import { type PrivateMounts, privateMounts, usualPlaces } from "../private_mounts.ts";
@@ -63,16 +64,36 @@ async function programsOf(flags: AccessFacts["flags"]): Promise<string[]> {
   }
 }
 
+/** The files and programs that the kubeconfigs name; none of one that can't be used, which the agent itself then says. */
+async function namedByKubeconfigs({ kubeconfig, bootstrapKubeconfig }: AccessFacts["flags"]) {
+  const files: string[] = [], programs: string[] = [];
+  for (const path of [kubeconfig, bootstrapKubeconfig].filter((one) => one !== "")) {
+    try {
+      const named = namedByKubeconfig(await readKubeconfig(createDenoHost(), posix.resolve(Deno.cwd(), path)));
+      files.push(...named.files);
+      // A program without a path could be any of that name in PATH; it must be named whole.
+      programs.push(...named.programs.filter((program) => program.startsWith("/")));
+    } catch {
+      continue;
+    }
+  }
+  return { files, programs };
+}
+
 /** The paths for a command. */
 async function accessFor(command: Command | undefined, mounts: PrivateMounts): Promise<FileAccess> {
   const looking = lookingOf(command);
   const argv = command && "argv" in command ? command.argv : [];
+  const own = command?.command === "run" ? command.parsed.flags : undefined;
+  const plugins = own ? await programsOf(own) : [];
+  const named = own ? await namedByKubeconfigs(own) : { files: [], programs: [] };
   const facts: AccessFacts = {
     flags: command && "parsed" in command ? command.parsed.flags : parseCommandLine([]).flags,
     config: command?.command === "run" || looking === "check" || looking === "logs"
       ? await configOf(argv, mounts)
       : undefined,
-    programs: command?.command === "run" ? await programsOf(command.parsed.flags) : [],
+    programs: [...plugins, ...named.programs],
+    credentials: named.files,
     mounts,
     cwd: Deno.cwd(),
     notifySocket: Deno.env.get("NOTIFY_SOCKET") ?? "",

@@ -57,7 +57,7 @@ type OwnFlag = readonly [name: string, kind: FlagKind, about: string, initial?: 
 const own: readonly OwnFlag[] = [
   ["config", "string", "Configuration file (YAML or JSON, KubeletConfiguration). Flags win over it."],
   ["config-dir", "string", "Directory of *.conf files that are merged over the configuration file in lexical order."],
-  ["kubeconfig", "string", "How to reach the API server. Not used yet: the agent runs standalone."],
+  ["kubeconfig", "string", "How to reach the API server; without it the agent runs standalone."],
   [
     "bootstrap-kubeconfig",
     "string",
