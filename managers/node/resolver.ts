@@ -4,7 +4,7 @@ import type { Logger } from "../../mod/base/log.ts";
 
 /** How long an answer is used, and how long one is waited for, in milliseconds. */
 const freshMs = 60_000;
-const patienceMs = 2000;
+const patienceMs = 1000;
 
 export interface NameResolverOptions {
   readonly name: string;
