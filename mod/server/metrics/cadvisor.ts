@@ -1,6 +1,7 @@
 import type { StatsSnapshot } from "../../../managers/stats/types.ts";
-import { type Emit, groupFamilies, nodeDisk, type ShownGroup } from "./cadvisor_families.ts";
-import { labelPairs, MetricsPage, type MetricType, numberText } from "./text.ts";
+import { type Emit, groupFamilies, type GroupFamily, nodeDisk, type ShownGroup } from "./cadvisor_families.ts";
+import { bytesOf, LineBytes } from "./line_bytes.ts";
+import { familyHead, labelPairs, MetricsPage, type MetricType, numberText } from "./text.ts";
 
 /** Facts of the machine that do not change, for the labels of its metrics. */
 export interface MachineFacts {
@@ -40,7 +41,7 @@ export const cadvisorFamilies: ReadonlyMap<string, MetricType> = new Map([
 ]);
 
 /** The page /metrics/cadvisor (metrics.md section 5). @param snapshot undefined when the collection failed */
-export function cadvisorPage(snapshot: StatsSnapshot | undefined, facts: MachineFacts): string {
+export function cadvisorPage(snapshot: StatsSnapshot | undefined, facts: MachineFacts): Uint8Array<ArrayBuffer> {
   const page = new MetricsPage();
   for (const [name, [type, help]] of Object.entries(families)) page.family(name, type, help);
   page.sample("container_scrape_error", {}, snapshot ? 0 : 1);
@@ -52,8 +53,7 @@ export function cadvisorPage(snapshot: StatsSnapshot | undefined, facts: Machine
     osVersion: facts.osVersion,
   }, 1);
   machine(page, snapshot, facts);
-  if (snapshot) groups(page, [...groupsOf(snapshot)]);
-  return page.text();
+  return assembled(page, snapshot ? [...groupsOf(snapshot)] : []);
 }
 
 function machine(page: MetricsPage, snapshot: StatsSnapshot | undefined, facts: MachineFacts): void {
@@ -112,25 +112,64 @@ function* groupsOf({ node, pods }: StatsSnapshot): Iterable<Labelled> {
   }
 }
 
-/** Family by family: a page of 150 groups has some eight thousand lines, so they are put together without detours. */
-function groups(page: MetricsPage, shown: readonly Labelled[]): void {
-  const opened = shown.map(({ labels }) => ({ open: `{${labels},`, whole: `{${labels}} ` }));
-  let name = "", labels = opened[0], lines: string[] = [];
-  // Most values of a page have one time: it is put into words once.
-  let time = 0, timeText = "";
-  const emit: Emit = (value, more, at) => {
-    if (value === undefined) return;
-    if (at !== undefined && at !== time) [time, timeText] = [at, ` ${Math.floor(at)}\n`];
-    const text = numberText(value), end = at === undefined ? "\n" : timeText;
-    if (more === undefined) lines.push(name, labels?.whole ?? "", text, end);
-    else lines.push(name, labels?.open ?? "", more, "} ", text, end);
+/** Puts the families of groups between the page's others, by name, all as bytes. */
+function assembled(page: MetricsPage, shown: readonly Labelled[]): Uint8Array<ArrayBuffer> {
+  const out = new LineBytes();
+  const others = page.parts();
+  let next = 0;
+  const othersBefore = (name: string | undefined) => {
+    for (; next < others.length && (name === undefined || (others[next]?.[0] ?? "") < name); next++) {
+      out.text(others[next]?.[1] ?? "");
+    }
   };
-  for (const [family, [type, help, values]] of Object.entries(groupFamilies)) {
-    [name, lines] = [family, []];
-    shown.forEach((group, index) => {
-      labels = opened[index];
-      values(group, emit);
-    });
-    page.lines(name, type, help, lines);
+  const writer = new GroupWriter(out, shown);
+  for (const name of Object.keys(groupFamilies).sort()) {
+    othersBefore(name);
+    const family = groupFamilies[name];
+    if (family) writer.family(name, family);
+  }
+  othersBefore(undefined);
+  return out.done();
+}
+
+/** Writes the lines of groups: a page of 150 groups has some nine thousand. */
+class GroupWriter {
+  readonly #out: LineBytes;
+  readonly #groups: readonly { readonly shown: Labelled; readonly labels: Uint8Array }[];
+  /** What stands between a group's labels and the value: few texts, used again and again. */
+  readonly #ends = new Map<string, Uint8Array>();
+
+  constructor(out: LineBytes, shown: readonly Labelled[]) {
+    this.#out = out;
+    this.#groups = shown.map((each) => ({ shown: each, labels: bytesOf(`{${each.labels}`) }));
+  }
+
+  family(name: string, [type, help, values]: GroupFamily): void {
+    const out = this.#out;
+    const head = bytesOf(familyHead(name, type, help)), start = bytesOf(name), plain = this.#end("");
+    let labels: Uint8Array | undefined, begun = false;
+    // Most values of a page have one time: it is put into words once.
+    let time = 0, timeText = "";
+    const emit: Emit = (value, more, at) => {
+      if (value === undefined || !labels) return;
+      if (!begun) out.bytes(head);
+      begun = true;
+      out.bytes(start);
+      out.bytes(labels);
+      out.bytes(more === undefined ? plain : this.#end(more));
+      out.text(numberText(value));
+      if (at !== undefined && at !== time) [time, timeText] = [at, ` ${Math.floor(at)}\n`];
+      out.text(at === undefined ? "\n" : timeText);
+    };
+    for (const group of this.#groups) {
+      labels = group.labels;
+      values(group.shown, emit);
+    }
+  }
+
+  #end(more: string): Uint8Array {
+    let end = this.#ends.get(more);
+    if (!end) this.#ends.set(more, end = bytesOf(more === "" ? "} " : `,${more}} `));
+    return end;
   }
 }

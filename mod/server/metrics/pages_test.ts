@@ -59,8 +59,9 @@ const snapshot: StatsSnapshot = {
 const facts = { machineId: "m", systemUuid: "s", bootId: "b", kernelVersion: "6.1", osVersion: "Debian" };
 
 /** The samples of a page, without its comments. */
-function samples(page: string): string[] {
-  return page.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+function samples(page: string | Uint8Array): string[] {
+  const text = typeof page === "string" ? page : new TextDecoder().decode(page);
+  return text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
 }
 
 Deno.test("the text format: families by name, one head each, escapes, odd numbers, nothing of an empty family", () => {
@@ -131,6 +132,10 @@ Deno.test("/metrics/cadvisor: six labels on everything, a time except on setting
   assert.ok(lines.includes(`container_cpu_usage_seconds_total{${cpu}} 0.039338117 ${at}`), lines.join("\n"));
   assert.ok(lines.includes(`container_spec_memory_limit_bytes{${labels}} 1000`));
   assert.ok(lines.includes(`machine_memory_bytes{boot_id="b",machine_id="m",system_uuid="s"} 10000 ${at}`));
+  const names = new TextDecoder().decode(cadvisorPage(snapshot, facts)).split("\n").flatMap((line) =>
+    /^# TYPE (\S+)/.exec(line)?.[1] ?? []
+  );
+  assert.deepEqual(names, [...new Set(names)].sort(), "families by name, one head each");
   const failed = samples(cadvisorPage(undefined, facts));
   assert.ok(failed.includes("container_scrape_error 1") && failed.includes("machine_scrape_error 1"));
 });

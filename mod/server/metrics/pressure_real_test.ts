@@ -1,6 +1,7 @@
 import assert from "@assert";
 import { FakeRuntime } from "../../../cri/fake/runtime.ts";
 import { createStats } from "../../../managers/stats/collector.ts";
+import type { StatsSnapshot } from "../../../managers/stats/types.ts";
 import { systemClock } from "../../base/clock.ts";
 import { createDenoHost } from "../../base/deno_host.ts";
 import { silent } from "../../base/log.ts";
@@ -20,6 +21,7 @@ async function pressured(): Promise<string | undefined> {
 }
 const root = await pressured();
 const facts = { machineId: "m", systemUuid: "s", bootId: "b", kernelVersion: "k", osVersion: "o" };
+const pageOf = (snapshot: StatsSnapshot) => new TextDecoder().decode(cadvisorPage(snapshot, facts));
 /** Programs that want a CPU each: more of them than there are CPUs. */
 const hungry = 2 * navigator.hardwareConcurrency;
 
@@ -77,11 +79,11 @@ Deno.test({
       const waited = (page: string) =>
         Number(/^container_pressure_cpu_waiting_seconds_total\{container="main",[^}]*\} (\S+) \d+$/m.exec(page)?.[1]);
       let snapshot = await stats.collect("cadvisor");
-      for (let tries = 0; tries < 300 && !(waited(cadvisorPage(snapshot, facts)) > 0); tries++) {
+      for (let tries = 0; tries < 300 && !(waited(pageOf(snapshot)) > 0); tries++) {
         await systemClock.sleep(100);
         snapshot = await stats.collect("cadvisor", 0);
       }
-      const page = cadvisorPage(snapshot, facts);
+      const page = pageOf(snapshot);
       assert.ok(waited(page) > 0);
       for (const kind of ["cpu", "memory", "io"]) {
         for (const what of ["waiting", "stalled"]) {

@@ -29,6 +29,12 @@ export function numberText(value: number): string {
   return String(value);
 }
 
+/** The comments above a family's samples. */
+export function familyHead(name: string, type: MetricType, help: string): string {
+  const text = help.replace(/[\\\n]/g, (c) => escapes[c] ?? c);
+  return `# HELP ${name} ${text}\n# TYPE ${name} ${type}\n`;
+}
+
 interface Family {
   readonly type: MetricType;
   readonly head: string;
@@ -44,8 +50,7 @@ export class MetricsPage {
   /** Names a family; one without samples is not told. Naming it again changes nothing. */
   family(name: string, type: MetricType, help: string): void {
     if (this.#families.has(name)) return;
-    const text = help.replace(/[\\\n]/g, (c) => escapes[c] ?? c);
-    this.#families.set(name, { type, head: `# HELP ${name} ${text}\n# TYPE ${name} ${type}\n`, lines: [] });
+    this.#families.set(name, { type, head: familyHead(name, type, help), lines: [] });
   }
 
   /**
@@ -60,12 +65,12 @@ export class MetricsPage {
     this.#families.get(name)?.lines.push(`${name}${suffix}${text} ${numberText(value)}${time}\n`);
   }
 
-  /** Puts in a whole family whose samples are text already, in pieces, each line ended; one without samples is not told. */
-  lines(name: string, type: MetricType, help: string, parts: readonly string[]): void {
-    if (parts.length === 0) return;
-    this.family(name, type, help);
-    const family = this.#families.get(name);
-    family?.lines.push(parts.join(""));
+  /** What each family's part of the page is, by name; in their order. */
+  parts(): [name: string, text: string][] {
+    return [...this.#families].filter(([, { lines }]) => lines.length > 0)
+      .map(([name, { head, lines }]): [string, string] => [name, head + lines.join("")]).sort(([a], [b]) =>
+        a < b ? -1 : 1
+      );
   }
 
   /** Every family that was named, with its type, also those without samples. */
@@ -75,13 +80,6 @@ export class MetricsPage {
 
   /** The whole page. */
   text(): string {
-    const names = [...this.#families.keys()].sort();
-    const parts: string[] = [];
-    for (const name of names) {
-      const family = this.#families.get(name);
-      if (!family || family.lines.length === 0) continue;
-      parts.push(family.head, family.lines.length === 1 ? family.lines[0] ?? "" : family.lines.join(""));
-    }
-    return parts.join("");
+    return this.parts().map(([, text]) => text).join("");
   }
 }

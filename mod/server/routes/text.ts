@@ -4,10 +4,11 @@ import { messageOf } from "../../base/errors.ts";
 import { httpError, send, writeError } from "../respond.ts";
 import type { RequestContext, Route, RouteGroup } from "../types.ts";
 
-/** Makes a page. Without a content type it is Prometheus text. A rejection becomes a 500 with the error's text. */
-export type TextProvider = (
-  context: RequestContext,
-) => Promise<string | { body: string; contentType: string }> | string | { body: string; contentType: string };
+/** A page: text or its bytes. Without a content type it is Prometheus text. */
+export type Page = string | Uint8Array<ArrayBuffer> | { readonly body: string; readonly contentType: string };
+
+/** Makes a page. A rejection becomes a 500 with the error's text. */
+export type TextProvider = (context: RequestContext) => Promise<Page> | Page;
 
 const prometheus = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 const zip = promisify(gzip);
@@ -19,7 +20,7 @@ export function textGroup(path: string, provider: TextProvider): RouteGroup {
   const stats = path.startsWith("/stats/");
   const [, first = "", second] = path.split("/");
   const handler = async (context: RequestContext) => {
-    let page: Awaited<ReturnType<TextProvider>>;
+    let page: Page;
     try {
       page = await provider(context);
     } catch (thrown) {
@@ -29,7 +30,9 @@ export function textGroup(path: string, provider: TextProvider): RouteGroup {
       if (stats) return writeError(context, 500, `Internal Error: ${text}`);
       return httpError(context, 500, text);
     }
-    const { body, contentType } = typeof page === "string" ? { body: page, contentType: prometheus } : page;
+    const { body, contentType } = typeof page === "string" || page instanceof Uint8Array
+      ? { body: page, contentType: prometheus }
+      : page;
     await sendZipped(context, body, contentType);
   };
   const route: Route = { methods: stats ? ["GET", "POST"] : "*", path, handler };
@@ -42,7 +45,11 @@ export function textGroup(path: string, provider: TextProvider): RouteGroup {
   };
 }
 
-async function sendZipped(context: RequestContext, body: string, contentType: string): Promise<void> {
+async function sendZipped(
+  context: RequestContext,
+  body: string | Uint8Array<ArrayBuffer>,
+  contentType: string,
+): Promise<void> {
   const headers = { "content-type": contentType };
   const accepted = String(context.request.headers["accept-encoding"] ?? "").split(",").map((each) => each.trim());
   const zipped = accepted.some((each) => /^gzip(;q=(?!0(\.0*)?$).*)?$/i.test(each));
