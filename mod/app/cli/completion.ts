@@ -86,7 +86,7 @@ function zsh(): string {
   );
   return [
     "#compdef kubelet",
-    "# Completion of kubelet for zsh: source <(kubelet completion zsh)",
+    "# Completion of kubelet for zsh, behind compinit: source <(kubelet completion zsh); or as the file _kubelet of $fpath",
     "_kubelet() {",
     "  local -a words_of flags_of",
     `  flags_of=(${described(agentFlags)})`,
@@ -101,7 +101,8 @@ function zsh(): string {
     "  _describe -t commands 'kubelet' words_of",
     "  _describe -t flags 'flag' flags_of",
     "}",
-    "compdef _kubelet kubelet",
+    // As a file `_kubelet` of $fpath this is the function's own first call; sourced, it only makes the function known.
+    'if [ "$funcstack[1]" = _kubelet ]; then _kubelet "$@"; else compdef _kubelet kubelet; fi',
     "",
   ].join("\n");
 }
