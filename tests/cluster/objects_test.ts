@@ -114,11 +114,15 @@ Deno.test("Secrets, ConfigMaps, tokens and credentials with a real API server", 
       uid = await scene.create("web", {
         securityContext: { runAsUser: 1000 },
         containers: [
-          shell("c", `env; cat /secret/password /map/color; ls -ln /var/run/secrets/*/*/..data/token; ${forEver}`, {
-            ...mounts("secret", "map"),
-            envFrom: [{ configMapRef: { name: "m" }, prefix: "M_" }],
-            env: [{ name: "PASSWORD", valueFrom: { secretKeyRef: { name: "s", key: "password" } } }],
-          }),
+          shell(
+            "c",
+            `env; cat /secret/password /map/color; echo; ls -ln /var/run/secrets/*/*/..data/token; ${forEver}`,
+            {
+              ...mounts("secret", "map"),
+              envFrom: [{ configMapRef: { name: "m" }, prefix: "M_" }],
+              env: [{ name: "PASSWORD", valueFrom: { secretKeyRef: { name: "s", key: "password" } } }],
+            },
+          ),
         ],
         volumes: [{ name: "secret", secret: { secretName: "s" } }, { name: "map", configMap: { name: "m" } }],
       });
@@ -130,7 +134,7 @@ Deno.test("Secrets, ConfigMaps, tokens and credentials with a real API server", 
       for (const line of [/^PASSWORD=one$/m, /^M_color=red$/m, /^KUBERNETES_SERVICE_HOST=10\./m, /^onered/m]) {
         assert.match(output, line);
       }
-      assert.match(output, /^-rw-------\s+1\s+1000\s+0\s/m, "the token is its user's alone");
+      assert.match(output, /^-rw-------\s+1\s+1000\s+0\s/m, `the token is its user's alone: ${output}`);
     });
 
     await t.step("an update is in the pod", async () => {

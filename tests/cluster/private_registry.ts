@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { buildImages, type BuiltImage } from "../../scripts/node/images.ts";
 
 /** A registry on this machine that gives one image to those who know the password. */
@@ -15,15 +16,9 @@ export interface PrivateRegistry extends AsyncDisposable {
 const user = "puller";
 const password = "open:sesame";
 
-/** Serves our busybox image, as distribution-spec 1.0 wants it, to the user `puller` only. */
+/** Serves an image like our busybox, as distribution-spec 1.0 wants it, to the user `puller` only. */
 export async function privateRegistry(): Promise<PrivateRegistry> {
-  const built = (await buildImages()).find(({ name }) => name === "localhost/busybox:1");
-  if (!built) throw new Error("there is no image localhost/busybox:1");
-  const files = await archiveFiles(built);
-  const index = JSON.parse(new TextDecoder().decode(files.get("index.json")));
-  const [manifest] = index.manifests as { digest: string; mediaType: string }[];
-  if (!manifest) throw new Error(`${built.path} has no manifest`);
-  const blob = (digest: string) => files.get(`blobs/${digest.replace(":", "/")}`);
+  const { blobs, manifest } = await privateImage();
   const granted: string[] = [];
   const wanted = `Basic ${btoa(`${user}:${password}`)}`;
   const controller = new AbortController();
@@ -38,7 +33,7 @@ export async function privateRegistry(): Promise<PrivateRegistry> {
       if (pathname === "/v2/") return new Response("{}");
       const [, kind, name = ""] = /^\/v2\/team\/app\/(manifests|blobs)\/(.+)$/.exec(pathname) ?? [];
       const digest = kind === "manifests" && !name.includes(":") ? manifest.digest : name;
-      const data = kind && blob(digest);
+      const data = kind && blobs.get(digest);
       if (!data) return new Response('{"errors":[{"code":"NAME_UNKNOWN"}]}', { status: 404 });
       if (kind === "manifests" && request.method === "GET") granted.push(user);
       const headers = {
@@ -60,6 +55,36 @@ export async function privateRegistry(): Promise<PrivateRegistry> {
       await server.finished;
     },
   };
+}
+
+interface Descriptor {
+  mediaType: string;
+  digest: string;
+  size: number;
+}
+
+/** The busybox image with a variable more, so that it is another image than the one that the node has. */
+async function privateImage(): Promise<{ blobs: Map<string, Uint8Array<ArrayBuffer>>; manifest: Descriptor }> {
+  const built = (await buildImages()).find(({ name }) => name === "localhost/busybox:1");
+  if (!built) throw new Error("there is no image localhost/busybox:1");
+  const files = await archiveFiles(built);
+  const blobs = new Map<string, Uint8Array<ArrayBuffer>>();
+  for (const [path, data] of files) {
+    if (path.startsWith("blobs/")) blobs.set(path.slice("blobs/".length).replace("/", ":"), data);
+  }
+  const read = (data: Uint8Array | undefined) => JSON.parse(new TextDecoder().decode(data));
+  const add = (value: unknown, mediaType: string): Descriptor => {
+    const data = new TextEncoder().encode(JSON.stringify(value));
+    const digest = `sha256:${createHash("sha256").update(data).digest("hex")}`;
+    blobs.set(digest, data);
+    return { mediaType, digest, size: data.length };
+  };
+  const [first] = read(files.get("index.json")).manifests as Descriptor[];
+  const manifest = read(blobs.get(first?.digest ?? "")) as { config: Descriptor; mediaType: string };
+  const config = read(blobs.get(manifest.config.digest));
+  config.config.Env = [...config.config.Env ?? [], "PRIVATE=yes"];
+  const changed = { ...manifest, config: add(config, manifest.config.mediaType) };
+  return { blobs, manifest: add(changed, manifest.mediaType) };
 }
 
 /** The files of an archive that scripts/node/tar.ts has made. */
