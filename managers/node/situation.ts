@@ -82,7 +82,7 @@ export class NodeWatcher {
       this.#try("the runtime does not tell its version", signal, () => runtime.version({ signal })),
     ]);
     if (list) this.#images = statusImages(list, maxImages);
-    if (version) this.#version = `${runtimeName}://${version.runtimeVersion}`;
+    if (version) this.#version = `${runtimeName}://${plainVersion(version.runtimeVersion)}`;
     // Of a runtime that failed more is known as soon as it answers.
     if (list && version) this.#readAt = now;
   }
@@ -103,6 +103,15 @@ export class NodeWatcher {
     if (this.#complaints.get(what) !== error) this.#o.log.warn(what, { error });
     this.#complaints.set(what, error);
   }
+}
+
+/**
+ * A runtime's version as the node's status has it: a semantic version as it is, of another one the numbers it begins
+ * with, without a leading `v`; `Unknown` of what begins otherwise.
+ */
+export function plainVersion(text: string): string {
+  const semantic = /^v?((?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}(?:-[\w.-]+)?(?:\+[\w.-]+)?)$/.exec(text.trim())?.[1];
+  return semantic ?? /^v?(\d+(?:\.\d+)+)/.exec(text.trim())?.[1] ?? "Unknown";
 }
 
 /** The runtime's handlers as the node's status has them, by name. */

@@ -5,7 +5,7 @@ import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
 import { RecordingLogger } from "../../mod/base/log.ts";
 import { PodCidr } from "./pod_cidr.ts";
 import { NameResolver } from "./resolver.ts";
-import { NodeWatcher, type NodeWatcherOptions } from "./situation.ts";
+import { NodeWatcher, type NodeWatcherOptions, plainVersion } from "./situation.ts";
 import type { AddressResult } from "./status_addresses.ts";
 import { NodeRecord } from "./view.ts";
 
@@ -23,7 +23,7 @@ function watcher(change: Partial<NodeWatcherOptions> = {}) {
   };
   const image = create(ImageSchema, { id: "i", repoTags: ["a:1"], size: 7n });
   const options: NodeWatcherOptions = {
-    runtime: { version: () => answer("version", create(VersionResponseSchema, { runtimeVersion: "2.1.4" })) },
+    runtime: { version: () => answer("version", create(VersionResponseSchema, { runtimeVersion: "v2.1.4" })) },
     images: { listImages: () => answer("images", [image]) },
     runtimeName: "containerd",
     maxImages: 50,
@@ -52,6 +52,19 @@ Deno.test("the node's situation, as runtime, network and eviction tell it", asyn
     addresses: [{ type: "InternalIP", address: "10.0.0.1" }],
     volumesInUse: undefined,
   });
+});
+
+Deno.test("a runtime's version in plain numbers", () => {
+  const table = [
+    ["v2.1.4", "2.1.4"],
+    ["1.6.20~ds1", "1.6.20"],
+    ["v2.0.0-rc.1+k3s", "2.0.0-rc.1+k3s"],
+    ["1.30", "1.30"],
+    ["01.2.3", "01.2.3"],
+    ["unknown", "Unknown"],
+    ["", "Unknown"],
+  ] as const;
+  for (const [text, expected] of table) assert.equal(plainVersion(text), expected);
 });
 
 Deno.test("images are listed once in half a minute; a runtime that fails is asked again and told once", async () => {

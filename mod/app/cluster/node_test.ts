@@ -17,7 +17,7 @@ Deno.test("a node joins: object, status, lease, events; what the agent takes of 
     bootID: "b",
     kernelVersion: "6.1.0",
     osImage: "Linux",
-    containerRuntimeVersion: "containerd://" + (await w.runtime.version()).runtimeVersion,
+    containerRuntimeVersion: `containerd://${(await w.runtime.version()).runtimeVersion.replace(/^v/, "")}`,
     kubeletVersion: "v1.36.3",
     kubeProxyVersion: "",
     operatingSystem: "linux",
