@@ -336,8 +336,7 @@ export class AgentNode implements AsyncDisposable {
   async drain(within = 60_000): Promise<boolean> {
     for (const name of await namesIn(this.paths.manifests)) await this.removeManifest(name);
     const gone = async () =>
-      (await this.pods()).every((pod) => !pod.ready && pod.containers.every((one) => one.state !== "running")) &&
-      (await namesIn(`${this.paths.kubelet}/pods`)).length === 0;
+      (await this.pods()).length === 0 && (await namesIn(`${this.paths.kubelet}/pods`)).length === 0;
     try {
       if (!await this.options.containerd.alive()) throw new Error("containerd is down: nobody can end the pods");
       if (!this.#child) {
