@@ -11,6 +11,8 @@ export interface PrivateRegistry extends AsyncDisposable {
   readonly granted: string[];
   /** The text of a `config.json` with the right password. */
   readonly dockerConfig: string;
+  /** The user as credential plugins tell him, as JSON. */
+  readonly user: string;
 }
 
 const user = "puller";
@@ -49,6 +51,7 @@ export async function privateRegistry(): Promise<PrivateRegistry> {
     address,
     image: `${address}/team/app:1`,
     granted,
+    user: JSON.stringify({ username: user, password }),
     dockerConfig: JSON.stringify({ auths: { [address]: { auth: btoa(`${user}:${password}`) } } }),
     async [Symbol.asyncDispose](): Promise<void> {
       controller.abort();
