@@ -29,7 +29,7 @@ export class NameResolver {
   async addresses(signal: AbortSignal): Promise<readonly string[]> {
     const { clock } = this.#o;
     const now = clock.now();
-    if (!this.#asking && (this.#askedAt === undefined || now - this.#askedAt >= freshMs)) {
+    if (!this.#asking && (this.#askedAt === undefined || Math.abs(now - this.#askedAt) >= freshMs)) {
       this.#askedAt = now;
       this.#asking = this.#ask();
     }

@@ -76,7 +76,7 @@ export class NodeWatcher {
   async #askRuntime(signal: AbortSignal): Promise<void> {
     const { clock, runtime, images, runtimeName, maxImages } = this.#o;
     const now = clock.now();
-    if (this.#readAt !== undefined && now - this.#readAt < freshMs) return;
+    if (this.#readAt !== undefined && Math.abs(now - this.#readAt) < freshMs) return;
     const [list, version] = await Promise.all([
       this.#try("images cannot be listed for the node's status", signal, () => images.listImages({ signal })),
       this.#try("the runtime does not tell its version", signal, () => runtime.version({ signal })),

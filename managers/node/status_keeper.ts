@@ -19,6 +19,10 @@ const lookJitter = 0.04;
 /** How often readiness and pressure are looked at, in milliseconds: until the node is first ready, and from then on. */
 const quickMs = 100;
 const watchMs = 1000;
+/** A wall clock that moves so much more or less than was slept has stepped, or the machine stood still; milliseconds. */
+const stepMs = 5000;
+/** How long after that ages of what was last seen mean nothing, in milliseconds. */
+const calmMs = 10_000;
 /** How long the node may take to become ready before only the ordinary looks are left, in milliseconds. */
 const readyGraceMs = 120_000;
 
@@ -66,21 +70,29 @@ export class NodeStatusKeeper {
   /** Runs until the signal aborts; then rejects with Aborted. The node must be registered, or be registered by others. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, lookMs } = this.#o;
-    const began = clock.now();
-    let ready = false;
-    // What is not known yet is not reported as a trouble at once: a node that was ready stays so over a restart.
-    for (let next = began + lookMs; !signal.aborted;) {
-      const now = clock.now();
+    // In the time that was slept, not by the wall clock, which may step.
+    let ready = false, age = 0, next = lookMs, calmUntil = 0;
+    while (!signal.aborted) {
       const urgent = this.#urgency();
       ready ||= urgent.ready;
-      const due = now >= next || (this.#posted === undefined ? urgent.ready : urgent.text !== this.#posted);
-      if (due) {
+      // What is not known yet is not reported as a trouble at once: a node that was ready stays so over a restart.
+      const pressing = this.#posted === undefined ? urgent.ready : urgent.text !== this.#posted;
+      if (age >= next || (pressing && age >= calmUntil)) {
         await this.sync(signal);
         // A failed write, too, is left to the ordinary look: a server in trouble is not asked ten times a second.
-        next = clock.now() + jitter(random, lookMs, lookJitter);
+        next = age + jitter(random, lookMs, lookJitter);
       }
-      const quick = !ready && now - began < readyGraceMs;
-      await clock.sleep(Math.max(0, Math.min(next - clock.now(), quick ? quickMs : watchMs)), signal);
+      const quick = !ready && age < readyGraceMs;
+      const pause = Math.max(1, Math.min(next - age, quick ? quickMs : watchMs));
+      const before = clock.now();
+      await clock.sleep(pause, signal);
+      age += pause;
+      if (Math.abs(clock.now() - before - pause) > stepMs) {
+        this.#o.log.info(
+          "the machine's clock has stepped, or the machine stood still; the node's status waits a little",
+        );
+        calmUntil = next = age + calmMs;
+      }
     }
   }
 
@@ -129,7 +141,9 @@ export class NodeStatusKeeper {
       events.node(schedulable);
     }
     const first = this.#reportedAt === 0;
-    if (!changed && !first && clock.now() - this.#reportedAt < reportMs + this.#delayMs) {
+    const sinceReport = clock.now() - this.#reportedAt;
+    // Negative after a clock that was ahead has been set right.
+    if (!changed && !first && sinceReport >= 0 && sinceReport < reportMs + this.#delayMs) {
       this.#o.onKnown?.(before);
       return;
     }

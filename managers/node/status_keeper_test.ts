@@ -1,4 +1,5 @@
 import assert from "@assert";
+import type { Clock } from "../../mod/base/clock.ts";
 import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
 import { RecordingLogger } from "../../mod/base/log.ts";
 import { Scope } from "../../mod/base/scope.ts";
@@ -15,9 +16,8 @@ import { NodeRecord } from "./view.ts";
 
 const name = { name: "n1" };
 
-function world(random = 0.5) {
-  const clock = new FakeClock();
-  const api = new FakeApi({ clock });
+function world(random = 0.5, fake = new FakeClock(), clock: Clock = fake) {
+  const api = new FakeApi({ clock: fake });
   const log = new RecordingLogger();
   const events = new RecordingEvents();
   const record = new NodeRecord();
@@ -43,7 +43,7 @@ function world(random = 0.5) {
       events,
     });
   return {
-    clock,
+    clock: fake,
     api,
     log,
     events,
@@ -64,8 +64,8 @@ function world(random = 0.5) {
 const ready = (node: Node | undefined) => node?.status?.conditions?.find(({ type }) => type === "Ready");
 
 /** A registered node whose status is kept, and was written once. */
-async function kept(random?: number) {
-  const w = world(random);
+async function kept(...how: Parameters<typeof world>) {
+  const w = world(...how);
   w.record.note(await w.register());
   await w.clock.advance(1000);
   w.scope.spawn("status", (signal) => w.keeper().run(signal));
@@ -245,6 +245,31 @@ Deno.test("cordoning is told as an event", async () => {
   w.record.note(w.api.merge(resources.nodes, name, { spec: { unschedulable: true } }));
   await w.clock.advance(11_000);
   assert.equal(w.events.nodeEvents.at(-1)?.reason, "NodeNotSchedulable");
+});
+
+Deno.test("a clock that steps makes no node unready for what only seems old; the status goes on after it", async () => {
+  const fake = new FakeClock();
+  let step = 0;
+  const clock: Clock = {
+    now: () => fake.now() + step,
+    sleep: (ms, signal) => fake.sleep(ms, signal),
+    after: (ms, run) => fake.after(ms, run),
+  };
+  await using w = await kept(0.5, fake, clock);
+  for (const by of [3_600_000, -7_200_000]) {
+    await w.clock.advance(20_000);
+    step += by;
+    w.set({ troubles: ["container runtime is down"] });
+    await w.clock.advance(5000);
+    assert.equal(ready(w.node())?.status, "True", `stepped by ${by}`);
+    w.set({ troubles: [] });
+    await w.clock.advance(320_000);
+    const beat = ready(w.node())?.lastHeartbeatTime ?? "";
+    assert(Math.abs(clock.now() - Date.parse(beat)) < 310_000, `stepped by ${by}: heartbeat ${beat}`);
+  }
+  w.set({ troubles: ["container runtime is down"] });
+  await w.clock.advance(1000);
+  assert.equal(ready(w.node())?.status, "False");
 });
 
 Deno.test("record: newer versions win, a deletion is that object's only, waiting ends with it", async () => {
