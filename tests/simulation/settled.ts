@@ -41,6 +41,10 @@ export function unsettled(world: World, told: Told, options: {
         redefined: options.redefined.has(uid),
       });
       if (found.restless) restless.add(uid);
+      // Garbage collection takes all that the runtime has of an evicted pod.
+      if (status.reason === "Evicted" && ofPod(snapshot, uid).length > 0) {
+        problems.push(`${name}: was evicted and still has containers`);
+      }
       problems.push(...found.problems.map((p) => `${name}: ${p}`));
     }
   }
