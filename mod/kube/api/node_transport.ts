@@ -58,6 +58,7 @@ export class NodeTransport implements Transport {
   }
 
   async #message(request: HttpRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    signal.throwIfAborted();
     const url = new URL(request.url);
     const secure = url.protocol === "https:";
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
@@ -73,7 +74,6 @@ export class NodeTransport implements Transport {
     sent.on("error", reject);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      signal.throwIfAborted();
       sent.end(request.body);
       return await promise;
     } finally {
