@@ -9,10 +9,10 @@ import { configMapPlugin, secretPlugin } from "../../../managers/volumes/api_vol
 import { isAborted, KubeletError } from "../../base/errors.ts";
 import { createInformer } from "../../kube/api/informer.ts";
 import { resources } from "../../kube/api/resources.ts";
-import type { Informer } from "../../kube/api/types.ts";
+import type { Informer, KubeObject } from "../../kube/api/types.ts";
 import { isStatic } from "../../kube/pod.ts";
 import { parseQuantity, valueBig } from "../../kube/quantity.ts";
-import type { BoundPod, Node, Service } from "../../kube/types.ts";
+import type { BoundPod, Node, ObjectMeta, Service } from "../../kube/types.ts";
 import { serviceEnv } from "../../pod/config/service_env.ts";
 import type { ServedAgent } from "../agent_types.ts";
 import type { ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
@@ -37,6 +37,7 @@ export function objectsPart(context: ClusterContext): ClusterPart {
         namespace,
         fieldSelector: `metadata.name=${name}`,
         watchSeconds: objectWatchSeconds,
+        keep: whatPodsNeed,
         clock,
         random,
         log,
@@ -140,12 +141,22 @@ async function servicesOf(
   return serviceEnv(pod, services.all());
 }
 
-/** A cluster can have thousands of services: only what variables are made of is kept. */
-function whatEnvNeeds({ metadata, spec }: Service): Service {
+/** An object without what only its owners look at: `kubectl apply` alone doubles a ConfigMap by an annotation. */
+function whatPodsNeed<T extends KubeObject>(object: T): T {
+  return { ...object, metadata: identityOf(object) };
+}
+
+function identityOf({ metadata }: KubeObject): ObjectMeta {
   const { name, namespace, uid, resourceVersion } = metadata ?? {};
   const kept = { name, namespace, uid, resourceVersion };
+  return Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined));
+}
+
+/** A cluster can have thousands of services: only what variables are made of is kept. */
+function whatEnvNeeds(service: Service): Service {
+  const { spec } = service;
   return {
-    metadata: Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)),
+    metadata: identityOf(service),
     spec: {
       ...(spec?.clusterIP === undefined ? {} : { clusterIP: spec.clusterIP }),
       ports: (spec?.ports ?? []).map(({ name, protocol, port }) => ({
