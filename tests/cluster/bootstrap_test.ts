@@ -1,0 +1,105 @@
+import assert from "@assert";
+import { resources } from "../../mod/kube/api/resources.ts";
+import type { Secret } from "../../mod/kube/types.ts";
+import { waitFor } from "../../scripts/lib/wait.ts";
+import { exists } from "../../scripts/lib/files.ts";
+import { box } from "../node/support.ts";
+import { type TestCluster, withClusterNode } from "./harness.ts";
+import { ClusterView, patience } from "./support.ts";
+
+const { signal } = new AbortController();
+const id = "abcdef", secret = "0123456789abcdef";
+
+/** Lets nodes ask for certificates with a bootstrap token, and the controller manager approve their clients'. */
+async function allowBootstrap({ plane, admin }: TestCluster): Promise<void> {
+  const token: Secret = {
+    metadata: { name: `bootstrap-token-${id}`, namespace: "kube-system" },
+    type: "bootstrap.kubernetes.io/token",
+    stringData: {
+      "token-id": id,
+      "token-secret": secret,
+      "usage-bootstrap-authentication": "true",
+    },
+  };
+  await admin.create(resources.secrets, token, { signal });
+  const allow = async (role: string, group: string) => {
+    const { status, text } = await plane.raw("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        metadata: { generateName: "bootstrap-" },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+        subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: group }],
+      }),
+    });
+    assert.equal(status, 201, text);
+  };
+  await allow("system:node-bootstrapper", "system:bootstrappers");
+  await allow("system:certificates.k8s.io:certificatesigningrequests:nodeclient", "system:bootstrappers");
+  await Deno.writeTextFile(
+    `${plane.dir}/bootstrap.kubeconfig`,
+    JSON.stringify({
+      clusters: [{ name: "c", cluster: { server: plane.server, "certificate-authority": `${plane.dir}/ca.crt` } }],
+      users: [{ name: "u", user: { token: `${id}.${secret}` } }],
+      contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
+      "current-context": "c",
+    }),
+  );
+}
+
+Deno.test("a node without credentials gets its certificates from the cluster", async (t) => {
+  const name = "bootstrap";
+  const root = `/var/lib/denolet-agent.${name}`;
+  await withClusterNode({
+    name,
+    start: false,
+    before: allowBootstrap,
+    config: { serverTLSBootstrap: true, rotateCertificates: true },
+  }, async (member) => {
+    const { plane, admin, agent } = member;
+    const view = new ClusterView(member);
+    const kubeconfig = `${root}/made.kubeconfig`;
+    agent.start([
+      `--kubeconfig=${kubeconfig}`,
+      `--bootstrap-kubeconfig=${plane.dir}/bootstrap.kubeconfig`,
+      `--cert-dir=${root}/pki`,
+    ]);
+    await agent.healthy();
+
+    await t.step("the kubeconfig is written, and the node joins with a certificate of its own", async () => {
+      await view.nodeCondition("Ready", "True");
+      assert(await exists(kubeconfig));
+      assert(await exists(`${root}/pki/kubelet-client-current.pem`));
+      await view.createPod("web", { containers: [box("main")] });
+      await view.ready("web");
+      await view.deletePod("web", 0);
+      await view.gone("web");
+    });
+
+    await t.step("its serving certificate is used as soon as somebody approves it", async () => {
+      const csr = await waitFor("the request for a serving certificate", async () => {
+        const { items } = await admin.list(resources.certificateSigningRequests, { signal });
+        return items.find(({ spec }) => spec.signerName === "kubernetes.io/kubelet-serving");
+      }, { within: patience });
+      const condition = { type: "Approved", status: "True", reason: "Test", message: "approved by the test" };
+      await admin.replace(resources.certificateSigningRequests, { ...csr, status: { conditions: [condition] } }, {
+        signal,
+        subresource: "approval",
+      });
+      await waitFor("the certificate's file", () => exists(`${root}/pki/kubelet-server-current.pem`), {
+        within: patience,
+      });
+    });
+
+    await t.step("a restart needs the bootstrap identity no more", async () => {
+      await agent.kill();
+      await Deno.remove(`${plane.dir}/bootstrap.kubeconfig`);
+      agent.start([`--kubeconfig=${kubeconfig}`, `--cert-dir=${root}/pki`]);
+      await agent.healthy();
+      await view.createPod("again", { containers: [box("main")] });
+      await view.ready("again");
+      await view.deletePod("again", 0);
+      await view.gone("again");
+    });
+  });
+});
