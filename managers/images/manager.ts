@@ -91,15 +91,33 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
     events.pod({ pod: request.pod, type, reason, message, ...(fieldPath === undefined ? {} : { fieldPath }) });
   }
 
+  /** Notes that a pull is about to begin; without that note nobody knows later that the image was pulled for somebody. */
+  async function intend(request: Request, image: string): Promise<void> {
+    try {
+      await records?.intend(image, request.signal);
+    } catch (thrown) {
+      if (request.signal.aborted) throw thrown;
+      const shown = JSON.stringify(image);
+      const message = `Failed to record image pull intent for container image ${shown}: ${messageOf(thrown)}`;
+      throw new ImageError("ErrImagePull", message, { cause: thrown });
+    }
+  }
+
   /** True when the pod may use an image that is here only after a pull with its own credentials. */
   async function mustProve(request: Request, reference: ImageReference, ref: string): Promise<boolean> {
     if (!records) return false;
     const { signal, container: { image: name = "" } } = request;
-    return await records.mustPull({
-      image: { name, bareName: reference.bareName, ref },
-      credentials: () => credentials(request, reference.repository),
-      signal,
-    });
+    try {
+      return await records.mustPull({
+        image: { name, bareName: reference.bareName, ref },
+        credentials: () => credentials(request, reference.repository),
+        signal,
+      });
+    } catch (thrown) {
+      if (signal.aborted || thrown instanceof ImageError) throw thrown;
+      log.error("the records of image pulls cannot be read", { image: name, error: messageOf(thrown) });
+      return true;
+    }
   }
 
   function read(request: Request): ImageReference {
@@ -148,7 +166,7 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
   async function pull(request: Request, spec: ImageSpecInit, reference: ImageReference): Promise<Ensured> {
     const name = request.container.image ?? "";
     const auths = await credentials(request, reference.repository);
-    await records?.intend(name, request.signal);
+    await intend(request, name);
     let done: { imageRef: string; used: PullCredential | undefined } | undefined;
     try {
       const { answer, used } = await pullWith(request, spec, auths);

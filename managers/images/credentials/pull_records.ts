@@ -210,12 +210,23 @@ export class PullRecords {
     for (const image of intents) this.#intents.set(image, 1);
     if (intents.length === 0) return;
     // A pull that ended while nobody looked: the image was pulled by the agent, but nobody knows with what.
-    for (const image of await this.#o.listImages(signal)) {
+    for (const image of await this.#images(signal)) {
       const names = new Set([...image.repoTags, ...image.repoDigests]);
       for (const name of intents.filter((intent) => names.has(intent))) {
         await this.#note({ bareName: bareNameOf(name), ref: image.id }, undefined);
         await this.#endIntent(name);
       }
+    }
+  }
+
+  async #images(signal: AbortSignal): Promise<readonly Image[]> {
+    try {
+      return await this.#o.listImages(signal);
+    } catch (thrown) {
+      if (signal.aborted || isAborted(thrown)) throw thrown;
+      // The intents stay: their images count as pulled by the agent until they are pulled again.
+      this.#o.log.error("images cannot be listed, to see which pulls had ended", { error: messageOf(thrown) });
+      return [];
     }
   }
 

@@ -36,6 +36,7 @@ function scene(policy = "NeverVerifyPreloadedImages", allowlist: string[] = []) 
   const log = new RecordingLogger();
   const images: Image[] = [];
   const checked: string[] = [];
+  const made = { listing: (): Promise<readonly Image[]> => Promise.resolve(images) };
   const make = () =>
     new PullRecords({
       host,
@@ -43,7 +44,7 @@ function scene(policy = "NeverVerifyPreloadedImages", allowlist: string[] = []) 
       log,
       dir,
       rule: verificationRule(policy, allowlist),
-      listImages: () => Promise.resolve(images),
+      listImages: () => made.listing(),
       onChecked: (result) => void checked.push(result),
     });
   const records = make();
@@ -54,7 +55,7 @@ function scene(policy = "NeverVerifyPreloadedImages", allowlist: string[] = []) 
     await records.pulled(what, credential);
   };
   const files = () => host.tree(dir).filter((line) => line.includes("sha256-"));
-  return { clock, host, log, images, checked, make, records, must, pull, files };
+  return Object.assign(made, { clock, host, log, images, checked, make, records, must, pull, files });
 }
 
 Deno.test("policies: which images a pod must prove its right to", () => {
@@ -273,4 +274,9 @@ Deno.test("the image manager: a pod without the Secret pulls for itself, or is t
   assert.equal(pulls(), 2, "it pulls with what it has, here nothing, and the registry decides");
   await ensure("hasnot", "Never");
   assert.equal(pulls(), 2, "the registry gave it without credentials: any pod may use it");
+  using _full = s.host.fault((op, path) => op === "write" && path.startsWith(dir) ? errno("ENOSPC") : undefined);
+  await assert.rejects(ensure("has", "Always"), {
+    reason: "ErrImagePull",
+    message: /^Failed to record image pull intent for container image "r\.io\/a:1": /,
+  });
 });
