@@ -3,6 +3,7 @@ import { systemClock } from "../../mod/base/clock.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
 import type { AgentNode } from "../../scripts/node/agent_node.ts";
 import type { BareCri } from "../../scripts/node/bare_cri.ts";
+import { cpuOf } from "./cpu.ts";
 import { clearMarks, lastMark } from "./marks.ts";
 import { manifest } from "./pods.ts";
 
@@ -56,20 +57,12 @@ export async function agentRound(subject: Subject, names: readonly string[]): Pr
   return { startMs, ...await endPods(subject, names) };
 }
 
-/** User and system time of a process so far, milliseconds. */
-export async function cpuMs(pid: number): Promise<number> {
-  const stat = await Deno.readTextFile(`/proc/${pid}/stat`);
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const hertz = 100; // USER_HZ is 100 wherever Deno runs
-  return (Number(fields[11]) + Number(fields[12])) * 1000 / hertz;
-}
-
 /** Share of one core that a process uses over a while, percent. */
 export async function cpuShare(pid: number, ms: number): Promise<number> {
-  const before = await cpuMs(pid);
+  const before = (await cpuOf(pid)).own;
   const began = performance.now();
   await systemClock.sleep(ms);
-  return (await cpuMs(pid) - before) / (performance.now() - began) * 100;
+  return ((await cpuOf(pid)).own - before) / (performance.now() - began) * 100;
 }
 
 /** Resident memory of a process, MiB. */

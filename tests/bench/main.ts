@@ -1,94 +1,25 @@
-import { parseArgs } from "node:util";
 import { systemClock } from "../../mod/base/clock.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import { complain, print } from "../../scripts/lib/print.ts";
 import { BareCri } from "../../scripts/node/bare_cri.ts";
 import { freePort } from "../../scripts/node/agent_node.ts";
 import { makeCgroup, removeCgroup } from "../../scripts/node/cgroups.ts";
-import { run } from "../../scripts/lib/command.ts";
 import { exists, repository } from "../../scripts/lib/files.ts";
 import { type TestNode, withNode } from "../node/harness.ts";
 import { agentRound, cpuShare, endPods, residentMiB, startAgent, startAgentWithPod, startPods } from "./agent.ts";
 import { floorRound } from "./floor.ts";
 import { settle } from "./marks.ts";
+import { FollowBench, followConfig } from "./follow.ts";
+import { memoryFigures } from "./memory.ts";
+import { type Options, readOptions, usage } from "./options.ts";
 import { FloorPods } from "./pods.ts";
+import { probeFigures } from "./probes.ts";
+import { chooseProgram, type Program } from "./program.ts";
 import { scrapeFigures } from "./scrape.ts";
 import { type Figure, figureJson, figureTable, median, ratio, within } from "./report.ts";
 
-const usage = `deno task bench [OPTIONS]
-Measures the agent on a private containerd against the floor: the bare CRI calls for the same pods, in the same run.
-Prints each figure with its limit. Needs root. Takes about four minutes.
-
-  --rounds N       rounds of one pod (default: 7)
-  --bursts N       rounds of many pods at once (default: 3)
-  --pods N         pods of a burst (default: 50)
-  --idle SECONDS   how long the idle agent is watched (default: 30)
-  --only PART      one, burst, idle, scrape or start; may be given several times (default: all)
-  --containerd V   debian (default) or v2
-  --name NAME      makes several benches differ (default: bench)
-  --json FILE      writes the figures to a file too
-  --check          exit 1 when a figure is over its limit`;
-
-const parts = ["one", "burst", "idle", "scrape", "start"] as const;
-type Part = typeof parts[number];
-
-interface Options {
-  readonly rounds: number;
-  readonly bursts: number;
-  readonly pods: number;
-  readonly idleMs: number;
-  readonly only: ReadonlySet<Part>;
-  readonly containerd: "debian" | "v2";
-  readonly name: string;
-  readonly json: string | undefined;
-  readonly check: boolean;
-}
-
 /** How many floors of a burst are tried: the best of them is the floor. */
 const concurrencies = [4, 8, 16];
-
-/** Reads the command line; undefined when only help was asked for. */
-function readOptions(args: string[]): Options | undefined {
-  const { values } = parseArgs({
-    args,
-    options: {
-      rounds: { type: "string", default: "7" },
-      bursts: { type: "string", default: "3" },
-      pods: { type: "string", default: "50" },
-      idle: { type: "string", default: "30" },
-      only: { type: "string", multiple: true, default: [...parts] },
-      containerd: { type: "string", default: "debian" },
-      name: { type: "string", default: "bench" },
-      json: { type: "string" },
-      check: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
-    },
-  });
-  if (values.help) return undefined;
-  const number = (option: "rounds" | "bursts" | "pods" | "idle"): number => {
-    const value = Number(values[option]);
-    if (!Number.isInteger(value) || value < 1 || value > 1000) throw new Error(`--${option}: want 1 to 1000`);
-    return value;
-  };
-  const { containerd } = values;
-  if (containerd !== "debian" && containerd !== "v2") throw new Error("--containerd: want debian or v2");
-  const only = values.only.map((value) => {
-    const part = parts.find((one) => one === value);
-    if (!part) throw new Error(`--only ${value}: want ${parts.join(", ")}`);
-    return part;
-  });
-  return {
-    rounds: number("rounds"),
-    bursts: number("bursts"),
-    pods: number("pods"),
-    idleMs: number("idle") * 1000,
-    only: new Set(only),
-    containerd,
-    name: values.name,
-    json: values.json,
-    check: values.check,
-  };
-}
 
 function names(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
@@ -106,8 +37,13 @@ class Bench {
     private readonly floor: FloorPods,
     cri: BareCri,
     marks: string,
-    /** Where the agent's pages are served. */
-    private readonly port: number,
+    private readonly places: {
+      readonly program: Program;
+      readonly root: string;
+      /** Where the agent's pages are served. */
+      readonly port: number;
+      readonly readOnlyPort: number;
+    },
   ) {
     this.#cri = cri;
     this.#marks = marks;
@@ -124,6 +60,9 @@ class Bench {
     if (only.has("idle")) await this.#idle();
     if (only.has("scrape")) await this.#scrape();
     if (only.has("start")) await this.#start();
+    if (only.has("probes")) await this.#probes();
+    if (only.has("follow")) await this.#follow();
+    if (only.has("memory")) await this.#memory();
   }
 
   /** One pod: starts and ends, floor and agent in turn. */
@@ -217,7 +156,13 @@ class Bench {
     await systemClock.sleep(3_000);
     const { cgroup } = this.node.agent.paths;
     this.figures.push(
-      ...await scrapeFigures({ port: this.port, pid: this.node.agent.pid, group: cgroup, pods: count, rounds }),
+      ...await scrapeFigures({
+        port: this.places.readOnlyPort,
+        pid: this.node.agent.pid,
+        group: cgroup,
+        pods: count,
+        rounds,
+      }),
     );
     await endPods(this.#subject, pods);
   }
@@ -236,30 +181,72 @@ class Bench {
       { name: "agent's start to its first pod running", unit: "ms", values: running },
     );
   }
+
+  /** Many pods that are probed by a program each second. */
+  async #probes(): Promise<void> {
+    const { pods: count, probingMs: ms } = this.options;
+    const { containerd } = this.node;
+    const { readOnlyPort: port } = this.places;
+    this.figures.push(
+      ...await probeFigures(this.#subject, { containerd, port, pods: names("probed", count), ms, rounds: 2 }),
+    );
+  }
+
+  /** A log that is followed while it is written as fast as that goes. */
+  async #follow(): Promise<void> {
+    const { paths } = this.node.agent;
+    const { program, port, root } = this.places;
+    const argv = program.path === undefined ? ["sh", `${repository}/scripts/agent.sh`] : [program.path];
+    const follow = new FollowBench({
+      subject: this.#subject,
+      nodeName: this.options.name,
+      port,
+      command: {
+        // the flags say which agent is asked
+        argv,
+        flags: ["--config", paths.config, "--root-dir", paths.kubelet],
+        env: { DENOLET_RUN: paths.run, DENOLET_DENO: Deno.execPath() },
+      },
+      directory: root,
+      rounds: 2,
+    });
+    this.figures.push(...await follow.figures());
+  }
+
+  /** Many pods that come and go. */
+  async #memory(): Promise<void> {
+    const { churn, pods: atOnce } = this.options;
+    this.figures.push(...await memoryFigures(this.#subject, { pods: churn, atOnce }));
+  }
 }
 
-async function bench(options: Options): Promise<readonly Figure[]> {
+/** The server's guests: the bench asks it on the machine's own address only. */
+const everybody = { anonymous: { enabled: true }, webhook: { enabled: false } };
+
+async function bench(options: Options, program: Program): Promise<readonly Figure[]> {
   const floorCgroup = `/denolet-${options.name}-floor`;
   const root = `/var/lib/denolet-bench.${options.name}`;
   const marks = `${root}/marks`;
   const figures: Figure[] = [];
-  // what scripts/agent.sh runs when it is there and not older than its sources
-  await run([Deno.execPath(), "task", "bundle"], { cwd: repository });
   await makeCgroup(floorCgroup);
   try {
     await Deno.mkdir(marks, { recursive: true });
     // manifests are looked at as often as by default
     const [port, readOnlyPort] = [freePort(), freePort()];
+    const served = (["scrape", "probes", "follow"] as const).some((part) => options.only.has(part));
     const config = {
       fileCheckFrequency: "20s",
-      ...(options.only.has("scrape") ? { enableServer: true, address: "127.0.0.1", port, readOnlyPort } : {}),
+      ...(served ? { enableServer: true, address: "127.0.0.1", port, readOnlyPort } : {}),
+      ...(options.only.has("follow") ? { ...followConfig, authentication: everybody } : {}),
     };
     const flags = [`--cert-dir=${root}/pki`];
-    await withNode({ name: options.name, containerd: options.containerd, config, flags }, async (node) => {
+    const { name, containerd } = options;
+    const run = { name, containerd, config, flags, ...(program.path === undefined ? {} : { program: program.path }) };
+    await withNode(run, async (node) => {
       using cri = new BareCri(node.containerd.socket);
       const cgroupVersion = await exists("/sys/fs/cgroup/cgroup.controllers") ? 2 : 1;
       const floor = new FloorPods({ marks: { directory: marks }, root, cgroup: floorCgroup, cgroupVersion });
-      const rounds = new Bench(node, options, floor, cri, marks, readOnlyPort);
+      const rounds = new Bench(node, options, floor, cri, marks, { program, root, port, readOnlyPort });
       await rounds.run();
       figures.push(...rounds.figures);
     });
@@ -268,6 +255,16 @@ async function bench(options: Options): Promise<readonly Figure[]> {
     await Deno.remove(root, { recursive: true });
   }
   return figures;
+}
+
+function loads(): string {
+  return Deno.loadavg().map((load) => load.toFixed(1)).join(" ");
+}
+
+/** What the figures depend on. */
+async function machine(): Promise<string> {
+  const model = /^model name\s*:\s*(.*)$/m.exec(await Deno.readTextFile("/proc/cpuinfo"))?.[1] ?? "unknown processor";
+  return `${navigator.hardwareConcurrency} × ${model}; load at the beginning: ${loads()}`;
 }
 
 async function main(args: string[]): Promise<number> {
@@ -282,7 +279,17 @@ async function main(args: string[]): Promise<number> {
     print(usage);
     return 0;
   }
-  const figures = await bench(options);
+  let program: Program;
+  try {
+    program = await chooseProgram(options.program);
+  } catch (thrown) {
+    complain(`bench: ${messageOf(thrown)}`);
+    return 2;
+  }
+  const about = `measured: ${program.what}; containerd ${options.containerd}; ${await machine()}`;
+  complain(about);
+  const figures = await bench(options, program);
+  print(`${about}; load at the end: ${loads()}`);
   print(figureTable(figures));
   if (options.json !== undefined) {
     await Deno.writeTextFile(options.json, `${JSON.stringify(figureJson(figures), null, 2)}\n`);

@@ -4,7 +4,7 @@ import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
 import { createDenoHost } from "../../mod/base/deno_host.ts";
 import { RecordingEvents } from "../../mod/kube/events.ts";
 import { podContainers } from "../../mod/kube/pod.ts";
-import type { BoundPod } from "../../mod/kube/types.ts";
+import type { BoundPod, Container } from "../../mod/kube/types.ts";
 import { containerLogDir } from "../../mod/pod/config/paths.ts";
 import { noObjects } from "../../mod/pod/config/env.ts";
 import { readPod } from "../../mod/sources/manifest.ts";
@@ -19,7 +19,12 @@ export interface Marks {
  * A pod of one small container that makes a file when it runs, and another when it is told to end: the files' times say
  * when, more exactly than any look at the runtime could.
  */
-export function manifest(name: string, marks: Marks): Record<string, unknown> {
+export function manifest(
+  name: string,
+  marks: Marks,
+  /** More fields of the container, or others. */
+  container: Partial<Container> = {},
+): Record<string, unknown> {
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -37,6 +42,7 @@ export function manifest(name: string, marks: Marks): Record<string, unknown> {
         ],
         resources: { requests: { cpu: "1m", memory: "4Mi" }, limits: { cpu: "500m", memory: "32Mi" } },
         volumeMounts: [{ name: "marks", mountPath: "/marks" }],
+        ...container,
       }],
       volumes: [{ name: "marks", hostPath: { path: marks.directory, type: "Directory" } }],
     },

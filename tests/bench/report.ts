@@ -3,7 +3,7 @@ import { table } from "../../scripts/lib/table.ts";
 /** One measured figure: what was measured in each round, and what it may be at most. */
 export interface Figure {
   readonly name: string;
-  readonly unit: "ms" | "ratio" | "%" | "MiB";
+  readonly unit: "ms" | "ratio" | "%" | "MiB" | "MB/s" | "1/s" | "lines";
   readonly values: readonly number[];
   /** The most that the median may be; without it the figure is only told. */
   readonly limit?: number;
@@ -35,7 +35,9 @@ export function ratio(name: string, agent: readonly number[], floor: readonly nu
 
 function shown(value: number, unit: Figure["unit"]): string {
   if (!Number.isFinite(value)) return "-";
-  return unit === "ms" ? value.toFixed(0) : value.toFixed(2);
+  if (unit === "lines") return value.toFixed(0);
+  // what is short is told more exactly
+  return unit === "ms" && value >= 20 ? value.toFixed(0) : value.toFixed(2);
 }
 
 /** The figures as a table: median, least, most, limit, verdict. */

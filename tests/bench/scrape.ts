@@ -1,6 +1,6 @@
 import { systemClock } from "../../mod/base/clock.ts";
 import { cgroupRoots } from "../../scripts/node/cgroups.ts";
-import { cpuMs } from "./agent.ts";
+import { cpuOf } from "./cpu.ts";
 import { type Figure, median, ratio } from "./report.ts";
 
 /** Pages that monitoring asks for, each with what a scrape of 50 pods may take, milliseconds. */
@@ -77,10 +77,10 @@ export async function scrapeFigures(options: {
     // The first two warm up: code is loaded and what does not change is read once.
     for (let round = -1; round <= rounds; round++) {
       await systemClock.sleep(apartMs);
-      const before = await cpuMs(pid);
+      const before = (await cpuOf(pid)).own;
       const ms = await scrape(page);
       if (round <= 0) continue;
-      spent += await cpuMs(pid) - before;
+      spent += (await cpuOf(pid)).own - before;
       took.push(ms);
       floor.push(readBare(files));
     }
