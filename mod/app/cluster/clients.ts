@@ -30,6 +30,8 @@ export interface ClientsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly observer?: RequestObserver;
+  /** Opens connections; what the kubeconfig asks for when not given. */
+  readonly open?: (tls: TlsMaterial) => Transport;
 }
 
 /** How long a call of the main and of the event client may take when it does not say, in milliseconds. */
@@ -56,7 +58,7 @@ export function createClients(options: ClientsOptions): ClusterClients & Disposa
   const credentials = new Credentials({ kubeconfig, host, clock, log, ...(plugin ? { plugin } : {}) });
   const all: Connections[] = [];
   const make = (settings: { qps: number; burst: number; timeoutMs: number; onSilence?: () => void }): HttpApiClient => {
-    const connections = new Connections({ credentials, open: transportTo(kubeconfig) });
+    const connections = new Connections({ credentials, open: options.open ?? transportTo(kubeconfig) });
     all.push(connections);
     const { qps, burst, timeoutMs, onSilence } = settings;
     return new HttpApiClient({
