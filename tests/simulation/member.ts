@@ -1,4 +1,5 @@
 import { composeCluster } from "../../mod/app/cluster/cluster.ts";
+import { clusterNode, type NodeNetwork } from "../../mod/app/cluster/node.ts";
 import { objectsPart } from "../../mod/app/cluster/objects.ts";
 import { clusterPods } from "../../mod/app/cluster/pods.ts";
 import type { Cluster, ClusterContext } from "../../mod/app/cluster/types.ts";
@@ -16,6 +17,12 @@ export interface MemberOptions {
   readonly node?: () => Node | undefined;
   readonly context: Omit<ClusterContext, "clients" | "facts" | "nodeName">;
 }
+
+/** The machine's network, as far as the node's addresses follow from it. */
+const simulatedNetwork: NodeNetwork = {
+  interfaces: () => simulatedFacts.ips.map((address) => ({ name: "eth0", address })),
+  lookup: () => Promise.resolve(simulatedFacts.ips),
+};
 
 /** Registers the simulated node, once. */
 export function registerNode(api: FakeApi): Node {
@@ -36,7 +43,8 @@ export function makeMember({ api, life, context, node }: MemberOptions): Cluster
     facts: simulatedFacts,
     nodeName: name,
   }, [
-    () => ({ node: node ?? (() => api.get<Node>(resources.nodes, { name })), hostIPs: () => simulatedFacts.ips }),
+    // A scene that gives the node as it is seen keeps it itself; else the agent does, as in a cluster.
+    (made) => node ? { node, hostIPs: () => simulatedFacts.ips } : clusterNode(made, simulatedNetwork),
     objectsPart,
     clusterPods,
   ]);

@@ -82,6 +82,20 @@ export class SimCluster {
     return calls;
   }
 
+  /** What is wrong with the node's object and its lease. */
+  #nodeProblems(): string[] {
+    const { name } = simulatedFacts;
+    const problems: string[] = [];
+    const conditions = this.api.get(resources.nodes, { name })?.status?.conditions ?? [];
+    const ready = conditions.find(({ type }) => type === "Ready");
+    if (ready?.status !== "True") problems.push(`the node is not ready: ${ready?.message ?? "nothing is told"}`);
+    const lease = this.api.get(resources.leases, { namespace: "kube-node-lease", name });
+    const age = this.#world.clock.now() - Date.parse(lease?.spec?.renewTime ?? "");
+    // A renewal each ten seconds, with some slack for one that is under way.
+    if (!(age <= 20_000)) problems.push(`the node's lease was renewed ${age} ms ago`);
+    return problems;
+  }
+
   /** Invariants 2, 4, 5 and 9 of the design, as whoever watches the API sees them. */
   #onPod(pod: Pod, removed: boolean): void {
     const { uid = "", name = "" } = pod.metadata ?? {};
@@ -137,7 +151,7 @@ export class SimCluster {
     told: readonly { readonly pod: BoundPod; readonly status: PodStatus | undefined }[],
     restless: ReadonlySet<string>,
   ): string[] {
-    const problems: string[] = [];
+    const problems: string[] = this.#nodeProblems();
     const all = new Map(
       this.api.list<Pod>(resources.pods).map((pod) => [`${pod.metadata?.namespace}/${pod.metadata?.name}`, pod]),
     );
