@@ -32,7 +32,7 @@ async function nearest(path: string): Promise<string> {
  * a watch. Where only the path itself may be read, the directory above is not watched: a path that is not there yet is
  * then refused, and one that is replaced is seen by its own end.
  */
-export async function* watchPath(path: string, signal: AbortSignal): AsyncIterable<void> {
+export async function* watchPath(path: string, signal: AbortSignal): AsyncIterable<readonly string[] | void> {
   let wake = () => {};
   const stop = () => wake();
   signal.addEventListener("abort", stop, { once: true });
@@ -48,7 +48,7 @@ export async function* watchPath(path: string, signal: AbortSignal): AsyncIterab
           if (!armed.changed) continue;
           armed.changed = false;
           if (await armed.stale()) break;
-          yield;
+          yield armed.removed.splice(0);
         }
       } finally {
         await armed.close();
@@ -96,6 +96,8 @@ async function freeFifos(directories: readonly string[]): Promise<void> {
 }
 
 interface Armed {
+  /** What was deleted, and not told yet; renamed files are none, nor are those that another one was renamed onto. */
+  readonly removed: string[];
   /** Something happened since it was last set to false. */
   changed: boolean;
   /** A watcher ended by itself: arm again. */
@@ -115,6 +117,7 @@ async function arm(path: string, wake: () => void): Promise<Armed> {
   const freeing = setInterval(() => freed = freed.then(() => freeFifos([path, above])), freeEveryMs);
   Deno.unrefTimer(freeing);
   const armed: Armed = {
+    removed: [],
     changed: false,
     ended: false,
     async stale() {
@@ -138,6 +141,7 @@ async function arm(path: string, wake: () => void): Promise<Armed> {
       for await (const event of watcher) {
         // An overflow ("rescan") names no path: anything may have happened.
         if (event.flag === "rescan" || (event.kind !== "access" && concerns(event.paths))) {
+          if (event.kind === "remove") armed.removed.push(...event.paths);
           armed.changed = true;
           wake();
         }

@@ -217,7 +217,7 @@ export class FakeHost extends FakeMachine implements Host {
       const found = this.missingOk(() => this.fs.need(path, false));
       if (!found) return;
       this.fs.remove(found);
-      this.changed(found.path);
+      this.changed(found.path, true);
     });
   }
 
@@ -256,14 +256,16 @@ export class FakeHost extends FakeMachine implements Host {
     yield* this.kernelRecords.values(signal);
   }
 
-  async *watch(path: string, signal: AbortSignal): AsyncIterable<void> {
+  async *watch(path: string, signal: AbortSignal): AsyncIterable<readonly string[] | void> {
     this.check("watch", path);
     let woken = false;
     let notify = () => {};
+    const removed: string[] = [];
     const watcher = {
       path,
-      wake: () => {
+      wake: (gone?: string) => {
         woken = true;
+        if (gone !== undefined) removed.push(gone);
         notify();
       },
     };
@@ -276,7 +278,7 @@ export class FakeHost extends FakeMachine implements Host {
         if (signal.aborted) return;
         if (!woken) continue;
         woken = false;
-        yield;
+        yield removed.splice(0);
       }
     } finally {
       this.watchers.delete(watcher);

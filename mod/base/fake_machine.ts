@@ -68,7 +68,7 @@ export class FakeMachine {
   protected readonly name: string;
   protected readonly faults = new Set<FaultHook>();
   protected readonly locks = new Set<string>();
-  protected readonly watchers = new Set<{ path: string; wake: () => void }>();
+  protected readonly watchers = new Set<{ path: string; wake: (removed?: string) => void }>();
 
   constructor(options: FakeHostOptions = {}) {
     this.fs = new FakeTree(options.clock ?? { now: () => 0 });
@@ -242,10 +242,12 @@ export class FakeMachine {
     this.changed(found.path);
   }
 
-  protected changed(path: string): void {
+  protected changed(path: string, removed = false): void {
     for (const watcher of this.watchers) {
       const real = this.quiet(watcher.path)?.path ?? watcher.path;
-      if ([watcher.path, real].some((w) => below(path, w) || below(w, path))) watcher.wake();
+      if ([watcher.path, real].some((w) => below(path, w) || below(w, path))) {
+        watcher.wake(removed ? path : undefined);
+      }
     }
   }
 }

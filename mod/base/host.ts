@@ -141,8 +141,11 @@ export interface Host {
    */
   removeTree(path: string): Promise<void>;
   space(path: string): Promise<FsSpace>;
-  /** Yields when something below `path` (a directory, or a file) may have changed, until the signal aborts. */
-  watch(path: string, signal: AbortSignal): AsyncIterable<void>;
+  /**
+   * Yields when something below `path` (a directory, or a file) may have changed, until the signal aborts; with the paths
+   * that are known to have been deleted since it last yielded, though they may be there again.
+   */
+  watch(path: string, signal: AbortSignal): AsyncIterable<readonly string[] | void>;
   /**
    * The kernel's log from now on, the text of each record, until the signal aborts. Iterating rejects when the machine has
    * none, or does not let it be read.

@@ -61,6 +61,8 @@ export class FileSource implements PodSource {
   readonly #path: string;
   readonly #entries = new Map<string, Entry>();
   readonly #problems = new Map<string, string>();
+  /** Manifests that were deleted since the last look, though they may be there again. */
+  readonly #deleted = new Set<string>();
   /** Looks at the directory that did not give every manifest; `firstLooks` once one has, or when it was tried enough. */
   #looked = 0;
 
@@ -236,10 +238,14 @@ export class FileSource implements PodSource {
   async #listen(signal: AbortSignal, looks: Channel<Look>, emit: (pods: readonly BoundPod[]) => void): Promise<void> {
     for await (const look of looks.values(signal)) {
       try {
+        const deleted = this.#takeDeleted();
         const pods = await this.list(look);
         if (signal.aborted) return;
-        if (pods) emit(pods);
-        else if (this.#looked > 0 && this.#looked < firstLooks) {
+        if (pods) {
+          const anew = this.#anew(deleted);
+          if (anew.size > 0) emit(pods.filter(({ metadata }) => !anew.has(metadata.uid)));
+          emit(pods);
+        } else if (this.#looked > 0 && this.#looked < firstLooks) {
           await this.#options.clock.sleep(firstLookMs, signal);
           looks.latest("period", "period");
         }
@@ -249,6 +255,24 @@ export class FileSource implements PodSource {
         this.#options.log.error("Looking at the manifests failed", { path: this.#path, error: messageOf(thrown) });
       }
     }
+  }
+
+  /** The paths of deleted manifests with the UIDs of what they wanted. */
+  #takeDeleted(): Map<string, string> {
+    const deleted = new Map<string, string>();
+    for (const path of this.#deleted) {
+      const uid = this.#entries.get(path)?.pod?.metadata.uid;
+      if (uid !== undefined) deleted.set(path, uid);
+    }
+    this.#deleted.clear();
+    return deleted;
+  }
+
+  /** UIDs that a manifest wants again which was deleted: the pod goes and comes, as if each had been seen by itself. */
+  #anew(deleted: ReadonlyMap<string, string>): Set<string> {
+    return new Set(
+      [...deleted].flatMap(([path, uid]) => this.#entries.get(path)?.pod?.metadata.uid === uid ? [uid] : []),
+    );
   }
 
   async #tick(signal: AbortSignal, looks: Channel<Look>): Promise<void> {
@@ -267,7 +291,8 @@ export class FileSource implements PodSource {
     await untilAborted(async () => {
       while (true) {
         try {
-          for await (const _ of host.watch(this.#path, signal)) {
+          for await (const removed of host.watch(this.#path, signal)) {
+            for (const path of removed ?? []) this.#deleted.add(path);
             retry = watchRetryMs;
             await clock.sleep(settleMs, signal);
             looks.latest("watch", "watch");

@@ -258,7 +258,10 @@ export class AgentPodSyncer implements PodSyncer {
     }
   }
 
-  async purge(pod: BoundPod, { signal }: { signal: AbortSignal }): Promise<void> {
+  async purge(
+    pod: BoundPod,
+    { signal, comesAgain = false }: { signal: AbortSignal; comesAgain?: boolean },
+  ): Promise<void> {
     const { pleg, host, clock } = this.#o;
     const uid = pod.metadata.uid;
     // Since the pod was stopped nothing was made for it: the picture taken then is as good as a new one.
@@ -269,10 +272,12 @@ export class AgentPodSyncer implements PodSyncer {
     await this.#o.removeLogLinks(pod, observed);
     const because = { pod: podRef(pod), ...why };
     await noted(this.#o, because, "its directory is being removed", () => host.removeTree(this.#o.podDir(uid)));
-    const logDir = this.#o.logDir(pod);
-    if (logDir !== undefined) await host.removeTree(logDir);
-    // Last of all: by what the runtime has an agent that comes after a kill knows that there is something to do.
-    await this.#o.runner.removePod(pod, observed, why, signal);
+    if (!comesAgain) {
+      const logDir = this.#o.logDir(pod);
+      if (logDir !== undefined) await host.removeTree(logDir);
+      // Last of all: by what the runtime has an agent that comes after a kill knows that there is something to do.
+      await this.#o.runner.removePod(pod, observed, why, signal);
+    }
     await pleg.refresh(uid, signal);
     this.#memory.delete(uid);
     this.#o.onGone(uid);

@@ -40,8 +40,11 @@ export interface PodSyncer {
   terminate(pod: BoundPod, context: TerminateContext): Promise<void>;
   /** Gives back what a stopped pod holds: volumes, cgroup. */
   release(pod: BoundPod, context: { signal: AbortSignal; removed: boolean }): Promise<void>;
-  /** Removes every trace of a pod that nobody wants any more: containers, sandboxes, logs, directories. */
-  purge(pod: BoundPod, context: { signal: AbortSignal }): Promise<void>;
+  /**
+   * Removes every trace of a pod that nobody wants any more: containers, sandboxes, logs, directories. Of one that
+   * `comesAgain` under its UID what tells how often it has run stays: containers, sandboxes, logs.
+   */
+  purge(pod: BoundPod, context: { signal: AbortSignal; comesAgain: boolean }): Promise<void>;
 }
 
 export interface TerminateContext {
@@ -77,6 +80,8 @@ export class PodWorker {
   #pod: BoundPod;
   #state: WorkerState = "syncing";
   #removed = false;
+  /** The pod is wanted again, under the same UID, as soon as this life of it is over. */
+  comesAgain = false;
   #kill: { why: Why; graceSeconds: number; since: number } | undefined;
   #failed: ForcedEnd | undefined;
   #failures = 0;
@@ -209,7 +214,7 @@ export class PodWorker {
           this.#enter(this.#removed ? "purging" : "finished");
           break;
         case "purging":
-          await syncer.purge(this.#pod, context);
+          await syncer.purge(this.#pod, { ...context, comesAgain: this.comesAgain });
           this.#enter("gone");
           break;
         default:

@@ -57,6 +57,7 @@ export class PodWorkers {
       worker.update(pod);
       return;
     }
+    if (worker) worker.comesAgain = goesOn(pod);
     if (worker || this.#blocked(pod)) {
       this.#o.log.info("the pod waits until its predecessor is gone", { pod: podFullName(pod), podUid: uid });
       this.#waiting.set(uid, pod);
@@ -78,6 +79,7 @@ export class PodWorkers {
     this.#waiting.delete(uid);
     const worker = this.#workers.get(uid);
     if (!worker) return;
+    worker.comesAgain = false;
     this.#o.onLeaving?.(uid);
     worker.remove(options);
   }
@@ -157,4 +159,9 @@ export class PodWorkers {
       this.#start(pod);
     }
   }
+}
+
+/** Whether a pod that comes again goes on counting its restarts. One that may end for good would stay ended by that. */
+function goesOn({ spec }: BoundPod): boolean {
+  return (spec.restartPolicy ?? "Always") === "Always";
 }

@@ -62,6 +62,25 @@ Deno.test("an edited manifest: the mirror of the old pod goes with it, the new p
   assert.equal(scene.pod(mirror), undefined);
 });
 
+Deno.test("a manifest that is deleted and put back: the pod goes and comes, its restarts are counted on, its mirror stays", async () => {
+  await using scene = new ClusterScene();
+  scene.world.writeManifest(path, manifest());
+  await scene.start();
+  await scene.advance(5000);
+  const before = scene.pod(mirror);
+  await scene.world.removeManifest(path);
+  scene.world.writeManifest(path, manifest());
+  await scene.advance(60_000);
+  const after = scene.pod(mirror);
+  assert.equal(after?.metadata?.uid, before?.metadata?.uid);
+  assert.deepEqual(scene.running(mirror), ["c#1"]);
+  assert.deepEqual([after?.status?.phase, statusOf(after).containerStatuses?.[0]?.restartCount], ["Running", 1]);
+  // Written over, it is the same manifest.
+  scene.world.writeManifest(path, manifest());
+  await scene.advance(60_000);
+  assert.deepEqual(scene.running(mirror), ["c#1"]);
+});
+
 Deno.test("a mirror whose static pod went while no agent ran is deleted", async () => {
   await using scene = new ClusterScene();
   scene.world.writeManifest(path, manifest());
