@@ -14,6 +14,7 @@ import type {
   Secret,
   Volume,
 } from "../../mod/kube/types.ts";
+import type { CredentialBundle } from "../pod_certificates/types.ts";
 import type { TokenWanted } from "../tokens/types.ts";
 import { apiProjections, fileOwner } from "./api_projections.ts";
 import { configMapPlugin, secretPlugin } from "./api_volumes.ts";
@@ -36,6 +37,7 @@ function scene() {
     secrets: new Map<string, Secret>(),
     configMaps: new Map<string, ConfigMap>(),
     tokens: [] as TokenWanted[],
+    certificates: undefined as CredentialBundle | undefined,
     trust: undefined as ((projection: ClusterTrustBundleProjection) => string) | undefined,
   };
   const answer = <T>(word: string, name: string, found: T | undefined): Promise<T> => {
@@ -76,6 +78,7 @@ function scene() {
             objects,
             tokens,
             trust: api.trust && ((p) => api.trust?.(p) ?? ""),
+            certificates: api.certificates && (() => api.certificates ?? { key: "", chain: "" }),
           }),
         }),
         secretPlugin(objects, memory),
@@ -367,6 +370,29 @@ Deno.test("trust bundles: a file with the owner and mode of a token's; refused w
   await s.make().mountPod(pod, s.signal);
   assert.deepEqual(await files(s.host, `${volumes}/kubernetes.io~projected/t`), {
     "ca.pem": mode("certificates of ca", "600", "7:0"),
+  });
+});
+
+Deno.test("pod certificates: key and chain, together or apart; refused while the gate is off", async () => {
+  const s = scene();
+  const source = { signerName: "s/x", keyType: "ED25519" };
+  const volume: Volume = {
+    name: "t",
+    projected: {
+      sources: [
+        { podCertificate: { ...source, credentialBundlePath: "both" } },
+        { podCertificate: { ...source, keyPath: "key", certificateChainPath: "chain" } },
+      ],
+    },
+  };
+  const pod = podWith([volume]);
+  await assert.rejects(s.manager.mountPod(pod, s.signal), /feature gate PodCertificateRequest is off/);
+  s.api.certificates = { key: "KEY\n", chain: "CHAIN\n" };
+  await s.make().mountPod(pod, s.signal);
+  assert.deepEqual(await files(s.host, `${volumes}/kubernetes.io~projected/t`), {
+    both: mode("KEY\nCHAIN\n", "644"),
+    key: mode("KEY\n", "644"),
+    chain: mode("CHAIN\n", "644"),
   });
 });
 

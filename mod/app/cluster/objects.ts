@@ -2,6 +2,8 @@ import { pullSecretKeyring } from "../../../managers/images/credentials/keyring.
 import { createPodObjects } from "../../../managers/objects/manager.ts";
 import type { ChangeStrategy, PodObjects } from "../../../managers/objects/types.ts";
 import { clusterTrustBundles, TrustBundles } from "../../../managers/objects/trust_bundles.ts";
+import { PodCertificates } from "../../../managers/pod_certificates/manager.ts";
+import { podCertificateRequests } from "../../../managers/pod_certificates/types.ts";
 import { createEnvSource } from "../../../managers/runtime/env_source.ts";
 import { ServiceAccountTokens } from "../../../managers/tokens/manager.ts";
 import { apiProjections } from "../../../managers/volumes/api_projections.ts";
@@ -24,7 +26,8 @@ const servicesWaitMs = 2000;
 
 /** Secrets, ConfigMaps, tokens of service accounts and services: what pods are made of besides themselves. */
 export function objectsPart(context: ClusterContext): ClusterPart {
-  const { clients: { main: client }, config, clock, random, log, scope, host, events, facts, gates } = context;
+  const { clients: { main: client }, config, clock, random, log, scope, host, events, facts, gates, nodeName } =
+    context;
   let agent: ServedAgent | undefined;
   let node: ClusterParts["node"];
   const objects = createPodObjects({
@@ -67,6 +70,31 @@ export function objectsPart(context: ClusterContext): ClusterPart {
     },
     onChange: (uid) => agent?.podChanged(uid, { volumes: true }),
   });
+  const certificates = new PodCertificates({
+    client,
+    watch: (onChange) => {
+      const requests = createInformer({
+        client,
+        resource: podCertificateRequests,
+        fieldSelector: `spec.nodeName=${nodeName}`,
+        clock,
+        random,
+        log,
+        onChange,
+      });
+      scope.spawn("pod certificate requests", (signal) => requests.run(signal));
+      return requests;
+    },
+    accountUid: async (namespace, name, signal) =>
+      (await client.get(resources.serviceAccounts, { namespace, name }, { signal })).metadata?.uid ?? "",
+    node: () => ({ name: nodeName, uid: node?.()?.metadata?.uid }),
+    clock,
+    random,
+    log,
+    events,
+    scope,
+    onChange: (uid) => agent?.podChanged(uid, { volumes: true }),
+  });
   const services = createInformer({ client, resource: resources.services, clock, random, log, keep: whatEnvNeeds });
   const memory = { allocatableMemory: () => valueBig(parseQuantity(facts.allocatable.memory ?? "0")) };
   return {
@@ -76,6 +104,7 @@ export function objectsPart(context: ClusterContext): ClusterPart {
         objects.unregister(uid);
         tokens.forget(uid);
         trust.forget(uid);
+        certificates.forget(uid);
       },
     } satisfies Pick<PodObjects, "register" | "unregister">,
     environment: createEnvSource({
@@ -98,6 +127,9 @@ export function objectsPart(context: ClusterContext): ClusterPart {
       tokens,
       trust: gates?.enabled("ClusterTrustBundleProjection")
         ? (projection, pod) => trust.anchors(projection, pod)
+        : undefined,
+      certificates: gates?.enabled("PodCertificateRequest")
+        ? (pod, volume, source) => certificates.bundle(pod, volume, source)
         : undefined,
     }),
     start(started, cluster): void {
