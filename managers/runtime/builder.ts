@@ -35,6 +35,8 @@ export interface BuilderOptions {
   userns: UserNamespaces;
   /** The runtime's handlers, as it reports them. */
   handlers: () => readonly RuntimeHandler[];
+  /** The handler that a RuntimeClass names; absent without an API server, which runtime classes are read from. */
+  runtimeHandler?: (className: string, signal: AbortSignal) => Promise<string>;
   /** Whether the runtime can mount images; undefined when that is not known. */
   imageVolumes: boolean | undefined;
   /** Makes part of a volume safe to mount, and returns its path on the node. */
@@ -57,22 +59,25 @@ export class AgentPodBuilder implements PodBuilder {
     this.#o = options;
   }
 
-  async sandbox(pod: BoundPod, attempt: number): Promise<{ config: SandboxConfigInit; handler: string }> {
-    if (pod.spec.runtimeClassName) {
-      throw new KubeletError(
-        "BadPod",
-        `spec.runtimeClassName is ${pod.spec.runtimeClassName}: runtime classes are read from the API server, which ` +
-          "this agent does not have; leave the field out",
-      );
-    }
+  async handlerOf(pod: BoundPod, signal: AbortSignal): Promise<string> {
+    const { runtimeClassName } = pod.spec;
+    if (!runtimeClassName) return "";
+    if (this.#o.runtimeHandler) return await this.#o.runtimeHandler(runtimeClassName, signal);
+    throw new KubeletError(
+      "BadPod",
+      `spec.runtimeClassName is ${runtimeClassName}: runtime classes are read from the API server, which this agent ` +
+        "does not have; leave the field out",
+    );
+  }
+
+  async sandbox(pod: BoundPod, attempt: number, handler: string): Promise<SandboxConfigInit> {
     const { clusterDomain, clusterDNS, nodeIPs, podLogsDir, policy } = this.#o;
     const resolvConf = this.#o.resolvConf === "" ? undefined : parseResolvConf(await this.#resolvConf());
     const dns = podDns({ pod, resolvConf, clusterDNS, clusterDomain, nodeIPs });
     for (const event of dns.events) this.#tell(pod, event);
     const cgroupParent = this.#o.cgroupParent(pod);
-    const handler = "";
     const userns = await this.#o.userns.of(pod, handler);
-    const config = sandboxConfig({
+    return sandboxConfig({
       pod,
       attempt,
       dns: dns.config,
@@ -82,7 +87,6 @@ export class AgentPodBuilder implements PodBuilder {
       policy,
       userns,
     });
-    return { config, handler };
   }
 
   async #resolvConf(): Promise<string> {
@@ -108,7 +112,7 @@ export class AgentPodBuilder implements PodBuilder {
   }
 
   async container(request: Parameters<PodBuilder["container"]>[0]): Promise<ContainerConfigInit> {
-    const { pod, container: { spec: container }, image, situation } = request;
+    const { pod, container: { spec: container }, image, situation, handler } = request;
     const { nodeIPs, allocatable, environment, policy } = this.#o;
     if (this.#o.imageVolumes === false && request.imageVolumes.size > 0) {
       const names = [...request.imageVolumes.keys()].join(", ");
@@ -127,7 +131,7 @@ export class AgentPodBuilder implements PodBuilder {
     });
     const [subPaths, userns] = await Promise.all([
       this.#subPaths(request, envs),
-      this.#o.userns.of(pod, ""),
+      this.#o.userns.of(pod, handler),
       this.#hostsFile(pod, situation.podIPs),
     ]);
     return containerConfig({
@@ -144,7 +148,7 @@ export class AgentPodBuilder implements PodBuilder {
       terminationFile: await this.#terminationFile(pod, container.name, container.terminationMessagePath),
       targetContainerId: request.targetContainerId,
       userns,
-      recursiveReadOnlyMounts: this.#o.handlers().find((h) => h.name === "")?.features?.recursiveReadOnlyMounts,
+      recursiveReadOnlyMounts: this.#o.handlers().find((h) => h.name === handler)?.features?.recursiveReadOnlyMounts,
       policy,
     });
   }

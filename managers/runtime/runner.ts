@@ -207,19 +207,22 @@ export class PodRunner {
     if (!create) {
       const sandbox = observed.sandboxes.find((s) => s.id === actions.sandboxId);
       if (!sandbox) throw new KubeletError("Internal", "containers are to start, but there is no sandbox for them");
-      const { config, handler } = await builder.sandbox(pod, sandbox.attempt);
-      return { sandboxId: sandbox.id, sandboxConfig: config, handler, situation };
+      const { handler } = sandbox;
+      const sandboxConfig = await builder.sandbox(pod, sandbox.attempt, handler);
+      return { sandboxId: sandbox.id, sandboxConfig, handler, situation };
     }
     if (create.replaces !== undefined) {
       const message = "Pod sandbox changed, it will be killed and re-created.";
       events.pod({ pod, type: "Normal", reason: "SandboxChanged", message });
     }
     let id: string;
-    let built: Awaited<ReturnType<PodBuilder["sandbox"]>>;
+    let handler: string;
+    let sandboxConfig: SandboxConfigInit;
     try {
-      built = await builder.sandbox(pod, create.attempt);
+      handler = await builder.handlerOf(pod, signal);
+      sandboxConfig = await builder.sandbox(pod, create.attempt, handler);
       const because = { pod: podRef(pod), reason: create.reason, message: create.message };
-      id = await runtime.runPodSandbox(built.config, built.handler, { because, signal });
+      id = await runtime.runPodSandbox(sandboxConfig, handler, { because, signal });
     } catch (thrown) {
       if (!signal.aborted) {
         const message = `Failed to create pod sandbox: ${messageOf(thrown)}`;
@@ -231,8 +234,7 @@ export class PodRunner {
     const ips = [status?.network?.ip ?? "", ...(status?.network?.additionalIps ?? []).map((a) => a.ip)];
     const podIPs = pod.spec.hostNetwork ? situation.podIPs : ips.filter((ip) => ip !== "");
     this.#o.onSandbox(pod, podIPs);
-    const { config, handler } = built;
-    return { sandboxId: id, sandboxConfig: config, handler, situation: { ...situation, podIPs } };
+    return { sandboxId: id, sandboxConfig, handler, situation: { ...situation, podIPs } };
   }
 
   async #start(pod: BoundPod, observed: ObservedPod, actions: PodActions, context: {

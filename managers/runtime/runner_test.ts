@@ -82,7 +82,8 @@ function setUp(
     logDirectory: "/logs",
   });
   const builder: PodBuilder = {
-    sandbox: (_pod, attempt) => Promise.resolve({ config: sandbox(attempt), handler: "" }),
+    handlerOf: () => Promise.resolve(""),
+    sandbox: (_pod, attempt) => Promise.resolve(sandbox(attempt)),
     container: (request) => {
       targets.push(request.targetContainerId);
       const { name } = request.container.spec;

@@ -137,6 +137,7 @@ export class Starter {
         image,
         imageVolumes,
         situation: request.situation,
+        handler: request.handler,
         targetContainerId: targetContainer?.state === "running" ? targetContainer.id : undefined,
         signal,
       });

@@ -46,8 +46,10 @@ export interface EnvSource {
 
 /** Builds what CRI is given for a pod, and prepares the files that a container needs on the node. */
 export interface PodBuilder {
+  /** The runtime's handler for a new sandbox, by the pod's class. @throws KubeletError when there is no such class */
+  handlerOf(pod: BoundPod, signal: AbortSignal): Promise<string>;
   /** @throws StartError or KubeletError when the pod asks for what cannot be given */
-  sandbox(pod: BoundPod, attempt: number): Promise<{ config: SandboxConfigInit; handler: string }>;
+  sandbox(pod: BoundPod, attempt: number, handler: string): Promise<SandboxConfigInit>;
   container(request: {
     pod: BoundPod;
     container: PodContainer;
@@ -56,6 +58,8 @@ export interface PodBuilder {
     /** By volume name: the reference of each image that the container mounts, which is there. */
     imageVolumes: ReadonlyMap<string, string>;
     situation: PodSituation;
+    /** The sandbox's. */
+    handler: string;
     /** The running container whose namespaces an ephemeral one shares. */
     targetContainerId: string | undefined;
     signal: AbortSignal;

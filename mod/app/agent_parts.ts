@@ -153,6 +153,7 @@ export function makeBuilder(
       handlers,
     }),
     handlers,
+    ...(o.cluster?.runtimeHandler ? { runtimeHandler: o.cluster.runtimeHandler } : {}),
     imageVolumes: canMountImages(o.runtimeName, o.runtimeVersion),
     subPath: ({ pod, container, mount, volume, signal }) =>
       subPaths.prepareSubPath({ pod, container, index: mount.index, volume, subPath: mount.subPath, signal }),

@@ -3,6 +3,7 @@ import { certificatesPart } from "./certificates.ts";
 import { clusterNode } from "./node.ts";
 import { objectsPart } from "./objects.ts";
 import { clusterPods } from "./pods.ts";
+import { runtimeClassesPart } from "./runtime_classes.ts";
 import type { Cluster, ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
 
 /** Builds one part from the context; does no I/O. */
@@ -13,6 +14,7 @@ const standardParts: readonly PartFactory[] = [
   (context) => clusterNode(context),
   certificatesPart,
   objectsPart,
+  runtimeClassesPart,
   clusterPods,
 ];
 
@@ -42,6 +44,7 @@ function merge(parts: readonly ClusterParts[]): ClusterParts {
     ...single(parts, "serviceAccounts"),
     ...single(parts, "hostIPs"),
     ...single(parts, "node"),
+    ...single(parts, "runtimeHandler"),
     ...single(parts, "nodeRead"),
     ...single(parts, "fetchNode"),
     ...single(parts, "volumesInUse"),

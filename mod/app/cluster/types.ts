@@ -87,6 +87,8 @@ export interface ClusterParts {
   readonly volumesInUse?: () => readonly string[] | undefined;
   /** Reads the node's object from the API server, for a pod that what is known of its labels does not fit. */
   readonly fetchNode?: (signal: AbortSignal) => Promise<Node>;
+  /** The runtime's handler that a RuntimeClass names; rejects when there is no such class, or none was heard of yet. */
+  readonly runtimeHandler?: (className: string, signal: AbortSignal) => Promise<string>;
   /** Told when a pod is gone for good: nothing more will be told of it. */
   readonly onForgotten?: (uid: string) => void;
 }
