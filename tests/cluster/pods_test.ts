@@ -189,6 +189,30 @@ Deno.test("pods of a real API server live and end on the node as they should", a
     });
 
     await t.step(
+      "a manifest that is deleted and put back at once: its pod comes again, counted on, under its mirror",
+      async () => {
+        const manifest = pod("blinks", { containers: [box("main")] });
+        await agent.putManifest("blinks.json", manifest);
+        const name = `blinks-${nodeName}`;
+        const mirror = await view.ready(name);
+        await agent.removeManifest("blinks.json");
+        await agent.putManifest("blinks.json", manifest);
+        const again = await view.podUntil(
+          name,
+          "to have come again",
+          ({ status }) =>
+            status?.containerStatuses?.[0]?.restartCount === 1 &&
+            status.containerStatuses[0].state?.running !== undefined,
+        );
+        assert.equal(again.metadata?.uid, mirror.metadata?.uid);
+        // Put in its place as it was, it is the same manifest.
+        await agent.putManifest("blinks.json", manifest);
+        await agent.removeManifest("blinks.json");
+        await view.gone(name);
+      },
+    );
+
+    await t.step(
       "the agent killed -9: no container and no readiness changes; what happened meanwhile is made up for",
       async () => {
         const readinessProbe = { exec: { command: ["true"] }, periodSeconds: 1 };
