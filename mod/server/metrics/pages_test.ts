@@ -100,11 +100,14 @@ Deno.test("/metrics/resource: seconds and bytes, the time of the reading, nothin
 Deno.test("/stats/summary: seconds, room below a limit or the node's memory, nothing for what is not known", () => {
   const summary = JSON.parse(JSON.stringify(summaryOf(snapshot, false)));
   const time = "2026-11-30T12:29:48Z";
+  // The kernel tells nothing of lost time here: readers find zeros, as with the reference on cgroup v1.
+  const none = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
+  const psi = { full: none, some: none };
   assert.deepEqual(summary.node, {
     nodeName: "node1",
     systemContainers: [],
     startTime: "1970-01-01T00:00:01Z",
-    cpu: { time, usageCoreNanoSeconds: 2_500_000_000 },
+    cpu: { time, usageCoreNanoSeconds: 2_500_000_000, psi },
     memory: {
       time,
       availableBytes: 9400,
@@ -113,6 +116,7 @@ Deno.test("/stats/summary: seconds, room below a limit or the node's memory, not
       rssBytes: 500,
       pageFaults: 11,
       majorPageFaults: 1,
+      psi,
     },
     swap: { time, swapAvailableBytes: 0, swapUsageBytes: 0 },
   });

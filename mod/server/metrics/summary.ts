@@ -85,6 +85,9 @@ function containerStats(container: ContainerSample, small: boolean): Json {
   };
 }
 
+const noPressure = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
+const noPsi: Psi = { full: noPressure, some: noPressure };
+
 /** @param limit bytes of memory that the group may use at most */
 function groupStats(sample: RatedSample, small: boolean, limit: number | undefined): Json {
   const { memory, swap, psi } = sample;
@@ -94,7 +97,7 @@ function groupStats(sample: RatedSample, small: boolean, limit: number | undefin
       time: at,
       usageNanoCores: sample.nanoCores,
       usageCoreNanoSeconds: sample.cpuNs,
-      psi: psiStats(psi?.cpu),
+      psi: small ? undefined : psiStats(psi?.cpu),
     },
     memory: memory && {
       time: at,
@@ -104,7 +107,7 @@ function groupStats(sample: RatedSample, small: boolean, limit: number | undefin
       rssBytes: memory.rss,
       pageFaults: memory.pageFaults,
       majorPageFaults: memory.majorPageFaults,
-      psi: psiStats(psi?.memory),
+      psi: small ? undefined : psiStats(psi?.memory),
     },
     io: small || !psi?.io ? undefined : { time: at, psi: psiStats(psi.io) },
     swap: swapStats(sample.at, swap),
@@ -119,8 +122,9 @@ function swapStats(at: number, swap: GroupSample["swap"]): Json | undefined {
   };
 }
 
-function psiStats(psi: Psi | undefined): Json | undefined {
-  return psi && { full: psi.full, some: psi.some };
+/** Zeros where the kernel does not tell of the group (cgroup v1): readers expect the field, as the reference has it. */
+function psiStats({ full, some }: Psi = noPsi): Json {
+  return { full, some };
 }
 
 function networkStats({ at, interfaces }: NetworkSample): Json {
