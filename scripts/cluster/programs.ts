@@ -36,13 +36,36 @@ export async function ensureControlPlane(options: {
   for (const directory of [...path, "/var/tmp/node-conformance/bin", target]) {
     if (await complete(directory)) return { directory, etcd: await etcdFor(directory, options) };
   }
-  await build(target, options);
+  await build(target, programs, options);
   return { directory: target, etcd: await etcdFor(target, options) };
 }
 
-async function build(target: string, options: { log?: (line: string) => void }): Promise<void> {
+/**
+ * Finds the real kubelet of the pinned version: where a control plane is looked for, or it is built into the cache
+ * directory. Throws when the directory that DENOLET_CONTROL_PLANE names has none, or it cannot be built.
+ */
+export async function ensureKubelet(options: {
+  cache?: string;
+  log?: (line: string) => void;
+} = {}): Promise<string> {
+  const named = Deno.env.get("DENOLET_CONTROL_PLANE");
+  if (named && !await exists(`${named}/kubelet`)) throw new Error(`DENOLET_CONTROL_PLANE: ${named} has no kubelet`);
+  const path = (Deno.env.get("PATH") ?? "").split(":").filter((directory) => directory !== "");
+  const target = `${options.cache ?? cacheDirectory()}/kubelet-${pinned}`;
+  const places = named ? [named] : [...path, "/var/tmp/node-conformance/bin", target];
+  for (const directory of places) if (await isPinned(`${directory}/kubelet`)) return `${directory}/kubelet`;
+  if (named) throw new Error(`DENOLET_CONTROL_PLANE: ${named}/kubelet is not Kubernetes v${pinned}`);
+  await build(target, ["kubelet"], options);
+  return `${target}/kubelet`;
+}
+
+async function build(
+  target: string,
+  names: readonly string[],
+  options: { log?: (line: string) => void },
+): Promise<void> {
   const go = await ensureGo(options);
-  options.log?.(`building the control plane of Kubernetes ${pinned} (6 to 8 minutes, once)`);
+  options.log?.(`building ${names.join(", ")} of Kubernetes ${pinned} (some minutes, once)`);
   const part = `${target}.${crypto.randomUUID()}`;
   await Deno.mkdir(part, { recursive: true });
   try {
@@ -56,7 +79,7 @@ async function build(target: string, options: { log?: (line: string) => void }):
       `-s -w -X ${version}.gitVersion=v${pinned} -X ${version}.gitMajor=${major} -X ${version}.gitMinor=${minor}`,
       "-o",
       `${part}/`,
-      ...programs.map((program) => `k8s.io/kubernetes/cmd/${program}`),
+      ...names.map((name) => `k8s.io/kubernetes/cmd/${name}`),
     ], {
       cwd: new URL("kubernetes", import.meta.url).pathname,
       env: { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOTOOLCHAIN: "auto" },
@@ -70,7 +93,12 @@ async function build(target: string, options: { log?: (line: string) => void }):
 
 async function complete(directory: string): Promise<boolean> {
   for (const program of programs) if (!await exists(`${directory}/${program}`)) return false;
-  const { code, stdout } = await attempt([`${directory}/${programs[0]}`, "--version"]);
+  return await isPinned(`${directory}/${programs[0]}`);
+}
+
+async function isPinned(program: string): Promise<boolean> {
+  if (!await exists(program)) return false;
+  const { code, stdout } = await attempt([program, "--version"]);
   return code === 0 && stdout.trim() === `Kubernetes v${pinned}`;
 }
 

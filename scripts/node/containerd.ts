@@ -180,12 +180,13 @@ export class Containerd implements AsyncDisposable {
    * bridge, directories (`keepRoot` keeps images and log). Safe to call again.
    */
   async stop(options: { keepRoot?: boolean } = {}): Promise<void> {
-    if (await this.alive()) await this.#removeAll();
+    if (await this.alive()) await this.removePods();
     await this.kill();
     await cleanContainerd(this.layout, options);
   }
 
-  async #removeAll(): Promise<void> {
+  /** Removes every sandbox and container; what cannot be removed is told. */
+  async removePods(): Promise<void> {
     using cri = new BareCri(this.socket);
     const { listPodSandbox, stopPodSandbox, removePodSandbox, listContainers, removeContainer } = RuntimeService.method;
     const tell = (what: string) => (thrown: unknown) => this.log(`${what}: ${messageOf(thrown)}`);

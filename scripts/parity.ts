@@ -1,0 +1,143 @@
+import { parseArgs } from "node:util";
+import { createDenoHost } from "../mod/base/deno_host.ts";
+import { systemClock } from "../mod/base/clock.ts";
+import { silent } from "../mod/base/log.ts";
+import { createClients } from "../mod/app/cluster/clients.ts";
+import { readKubeconfig } from "../mod/kube/api/kubeconfig.ts";
+import { ControlPlane } from "./cluster/control_plane.ts";
+import { ensureControlPlane } from "./cluster/programs.ts";
+import { complain, print } from "./lib/print.ts";
+import { freePort } from "./node/agent_node.ts";
+import { startContainerd } from "./node/containerd.ts";
+import { ensureContainerd2 } from "./node/containerd2.ts";
+import { ensureInstalled } from "./node/install.ts";
+import { differences, sorted, told } from "./parity/differences.ts";
+import { intended } from "./parity/intended.ts";
+import type { Json } from "./parity/plain.ts";
+import { runPods } from "./parity/run.ts";
+import { objects, scenarios } from "./parity/scenarios.ts";
+import { type Side, withSide } from "./parity/sides.ts";
+
+const usage = `deno task parity [OPTIONS]
+Runs the same pods on the real kubelet and on ours, one after the other, on one API server and one containerd, and prints
+every difference in what they write (Pods, Nodes, Events, Leases) and serve (/configz, /pods, /stats/summary, names of
+metrics), but for times, ids, generated names, addresses and measured values. Exit code 1 when there is one that
+scripts/parity/intended.ts does not list with its reason. Needs root; five to ten minutes.
+
+  --only NAME        only this pod; may be given several times
+  --program PATH     our executable (default: the sources)
+  --containerd V     v2 (default) or debian
+  --reference FILE   what the real kubelet did in a run before, instead of running it; of the same pods
+  --save DIR         keeps what was seen as DIR/reference.json and DIR/ours.json
+  --within SECONDS   how long a step of a pod may take (default: 180)
+  --all              prints the intended differences too`;
+
+const nodeName = "parity";
+
+async function main(args: string[]): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: "string", multiple: true, default: [] },
+      program: { type: "string" },
+      containerd: { type: "string", default: "v2" },
+      reference: { type: "string" },
+      save: { type: "string" },
+      within: { type: "string", default: "180" },
+      all: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) {
+    print(usage);
+    return 0;
+  }
+  if (values.containerd !== "v2" && values.containerd !== "debian") {
+    throw new Error(`--containerd ${values.containerd}: must be debian or v2`);
+  }
+  const withinMs = Number(values.within) * 1000;
+  if (!(withinMs > 0)) throw new Error(`--within ${values.within}: must be seconds`);
+  const pods = scenarios(nodeName).filter(({ name }) => values.only.length === 0 || values.only.includes(name));
+  const unknown = values.only.filter((name) => !pods.some((one) => one.name === name));
+  if (unknown.length > 0) throw new Error(`--only ${unknown.join(", ")}: no such pod`);
+
+  const kept = values.reference === undefined ? undefined : await Deno.readTextFile(values.reference);
+  const started = systemClock.now();
+  const log = (line: string) => complain(`${((systemClock.now() - started) / 1000).toFixed(0).padStart(4)} s  ${line}`);
+  const sides: readonly Side[] = kept === undefined ? ["reference", "ours"] : ["ours"];
+  const seen: Partial<Record<Side, Json>> = kept === undefined ? {} : { reference: JSON.parse(kept) };
+
+  await ensureInstalled();
+  const binDir = values.containerd === "v2" ? await ensureContainerd2({ log }) : "/usr/bin";
+  await using plane = await ControlPlane.start({ name: nodeName, programs: await ensureControlPlane({ log }) });
+  using clients = await adminOf(plane);
+  await using containerd = await startContainerd({ name: nodeName, version: values.containerd, binDir });
+  await containerd.importImages();
+  for (const [path, object] of objects) {
+    const { status, text } = await plane.raw(path, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(object),
+    });
+    if (status !== 201) throw new Error(`${path}: ${status} ${text}`);
+  }
+  const options = {
+    plane,
+    admin: clients.main,
+    containerd,
+    nodeName,
+    port: freePort(),
+    ...(values.program === undefined ? {} : { program: values.program }),
+  };
+  for (const side of sides) {
+    const say = (line: string) => log(`${side}: ${line}`);
+    const tree = await withSide(
+      side,
+      { ...options, log: say },
+      (agent) => runPods({ ...options, agent, scenarios: pods, withinMs, log: say }),
+    );
+    seen[side] = tree;
+    if (values.save !== undefined) {
+      await Deno.mkdir(values.save, { recursive: true });
+      await Deno.writeTextFile(`${values.save}/${side}.json`, `${JSON.stringify(tree, null, 1)}\n`);
+    }
+  }
+  return report(seen.reference ?? null, seen.ours ?? null, values.all);
+}
+
+async function adminOf(plane: ControlPlane): Promise<ReturnType<typeof createClients>> {
+  return createClients({
+    kubeconfig: await readKubeconfig(createDenoHost(), plane.adminKubeconfig),
+    host: createDenoHost(),
+    clock: systemClock,
+    log: silent,
+    config: {
+      kubeAPIQPS: 1000,
+      kubeAPIBurst: 1000,
+      eventRecordQPS: 1000,
+      eventBurst: 1000,
+      nodeStatusUpdateFrequencyMs: 10_000,
+      nodeLeaseDurationSeconds: 40,
+    },
+  });
+}
+
+function report(reference: Json, ours: Json, all: boolean): number {
+  const { open, intended: meant, unused } = sorted(differences(reference, ours), intended);
+  if (all) {
+    for (const { difference, why } of meant) print(`intended: ${told(difference)}\n    because: ${why}`);
+    for (const { at } of unused) print(`not seen: ${at}`);
+  }
+  for (const difference of open) print(told(difference));
+  print(`${open.length} differences, and ${meant.length} that are intended`);
+  return open.length === 0 ? 0 : 1;
+}
+
+if (import.meta.main) {
+  try {
+    Deno.exit(await main(Deno.args));
+  } catch (thrown) {
+    complain(thrown instanceof Error ? thrown.stack ?? thrown.message : String(thrown));
+    Deno.exit(2);
+  }
+}
