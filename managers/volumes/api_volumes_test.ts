@@ -24,7 +24,7 @@ import { standardPlugins } from "./standard.ts";
 const root = "/var/lib/kubelet";
 const volumes = `${root}/pods/u1/volumes`;
 
-type Mode = "up" | "down" | "forbidden";
+type Mode = "up" | "down" | "forbidden" | "unauthorized";
 
 function scene() {
   const clock = new FakeClock();
@@ -46,6 +46,9 @@ function scene() {
     }
     if (api.mode === "forbidden") {
       return Promise.reject(new ApiError(`${word} "${name}" is forbidden`, { status: 403, reason: "Forbidden" }));
+    }
+    if (api.mode === "unauthorized") {
+      return Promise.reject(new ApiError("Unauthorized", { status: 401, reason: "Unauthorized" }));
     }
     const missing = new ApiError(`${word} "${name}" not found`, { status: 404, reason: "NotFound" });
     return found === undefined ? Promise.reject(missing) : Promise.resolve(found);
@@ -273,10 +276,12 @@ Deno.test("after a restart, while the API server is away, what is on disk serves
     { name: "t", projected: { sources: [{ serviceAccountToken: { path: "token" } }, { configMap: { name: "m" } }] } },
   ]);
   await s.manager.mountPod(pod, s.signal);
-  s.api.mode = "down";
-  const mounted = await s.make().mountPod(pod, s.signal);
-  assert.equal(mounted.size, 3);
-  assert.deepEqual(s.failures(), []);
+  for (const away of ["unauthorized", "down"] as const) {
+    s.api.mode = away;
+    s.log.lines.length = 0;
+    assert.equal((await s.make().mountPod(pod, s.signal)).size, 3, away);
+    assert.deepEqual(s.failures(), [], away);
+  }
   assert.deepEqual(await files(s.host, `${volumes}/kubernetes.io~secret/v`), { a: mode("1", "644") });
   assert.equal(s.log.lines.filter((l) => /keeps its contents/.test(l.message)).length, 3);
 

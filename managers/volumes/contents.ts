@@ -61,9 +61,9 @@ export async function showGathered(
   return await showPayload(context, payload, medium);
 }
 
-/** True when a read failed without saying anything about the object: the server is away, or not itself. */
+/** True when a read failed without saying anything about the object: the server is away, not itself, or does not know us. */
 function nobodyKnows(thrown: unknown): boolean {
   if (thrown instanceof AggregateError) return thrown.errors.every(nobodyKnows);
-  if (thrown instanceof ApiError) return thrown.status === 429 || thrown.status >= 500;
+  if (thrown instanceof ApiError) return thrown.status === 401 || thrown.status === 429 || thrown.status >= 500;
   return thrown instanceof KubeletError && (thrown.code === "Network" || thrown.code === "Timeout");
 }

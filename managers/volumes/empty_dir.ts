@@ -65,7 +65,7 @@ export async function makeTmpfs(context: SetUpContext, memory: MemoryVolumes): P
   if (await mountedType(context) === "tmpfs") return false;
   await makeDirectory(context);
   const size = memoryVolumeSize(context, memory);
-  const options = [...size > 0n ? [`size=${size}`] : [], "mode=0777", ...memory.noswap ? ["noswap"] : []];
+  const options = [...size > 0n ? [`size=${size}`] : [], ...memory.noswap ? ["noswap"] : []];
   await host.mount({ source: "tmpfs", target: dir, type: "tmpfs", options });
   return true;
 }

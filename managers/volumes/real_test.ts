@@ -46,7 +46,7 @@ Deno.test({
       const mounted = await manager.mountPod(pod, signal);
       const path = (name: string) => mounted.get(name)?.hostPath ?? assert.fail(name);
       const memory = await host.stat(path("m"));
-      assert.deepEqual([memory?.mode, memory?.gid], [0o2777, 4321]);
+      assert.deepEqual([memory?.mode, memory?.gid], [0o3777, 4321]);
       await assert.rejects(host.write(`${path("m")}/big`, new Uint8Array(2 << 20)), /no space/);
       assert.equal(await host.readText(`${path("i")}/l`), 'a="1"');
       assert.deepEqual([(await host.stat(`${path("i")}/l`))?.gid, (await host.stat(`${path("i")}/l`))?.mode], [
@@ -65,6 +65,14 @@ Deno.test({
       const volume = mounted.get("d") ?? assert.fail("d");
       const at = await manager.prepareSubPath({ pod, container: "c", index: 0, volume, subPath: "f", signal });
       assert.equal(await host.readText(at), "inside");
+      const inMemory = mounted.get("m") ?? assert.fail("m");
+      const made = await manager.prepareSubPath({
+        ...{ pod, container: "c", signal },
+        index: 2,
+        volume: inMemory,
+        subPath: "n",
+      });
+      assert.deepEqual([(await host.stat(made))?.mode, (await host.stat(made))?.gid], [0o3777, 4321]);
       await assert.rejects(
         manager.prepareSubPath({ pod, container: "c", index: 1, volume, subPath: "out/outside", signal }),
         /leads outside the volume/,

@@ -60,7 +60,7 @@ export async function prepareSubPath(host: Host, rootDir: string, request: Reque
     const path = await resolveInside(host, root, subPath);
     // What an earlier try left may be of the wrong kind (a file for a directory).
     await host.removeTree(target);
-    await host.mountBelow({ root, path, target, mode: info.mode & 0o777 });
+    await host.mountBelow({ root, path, target, mode: info.mode & 0o7777 });
     return target;
   } catch (thrown) {
     throw new KubeletError("Volume", `failed to prepare ${what}: ${messageOf(thrown)}`, { cause: thrown });
