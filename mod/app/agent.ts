@@ -292,6 +292,10 @@ class ComposedAgent implements ServedAgent {
     return [...this.#wanted.all()].map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
   }
 
+  get mirrorPods(): number {
+    return this.#o.cluster?.mirrorPods?.() ?? 0;
+  }
+
   leaving(): { pod: BoundPod; status: PodStatus | undefined }[] {
     const pods = [...this.#workers.all()].map((worker) => worker.pod);
     return pods.filter(({ metadata }) => !this.#wanted.has(metadata.uid))

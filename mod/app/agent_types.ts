@@ -75,6 +75,8 @@ export interface Agent {
 export interface ServedAgent extends Agent {
   /** The pods that no source wants any more and that have not ended yet, with their statuses. */
   leaving(): { pod: BoundPod; status: PodStatus | undefined }[];
+  /** Number of mirror pods that the API server has. */
+  readonly mirrorPods: number;
   /** Why the runtime cannot be used, and why pods get no network; empty when all is well. */
   readonly runtimeTrouble: { readonly runtimeError?: string; readonly networkError?: string };
   /** Tells which images would be removed now and why, and removes all that nothing uses (disk pressure). */

@@ -78,6 +78,7 @@ export function createNodeApi(options: {
     arch: Deno.build.arch === "aarch64" ? "arm64" : "amd64",
     gates: () => loaded.gates.all(),
     leaving: () => agent.leaving(),
+    mirrors: () => agent.mirrorPods,
     process: {
       heap: () => Deno.memoryUsage(),
       tasks: () => options.scope.size + agent.pods().length + agent.leaving().length,

@@ -47,6 +47,7 @@ function merge(parts: readonly ClusterParts[]): ClusterParts {
     ...single(parts, "runtimeHandler"),
     ...single(parts, "nodeRead"),
     ...single(parts, "fetchNode"),
+    ...single(parts, "mirrorPods"),
     ...single(parts, "volumesInUse"),
     nodeTroubles: () => parts.flatMap((part) => part.nodeTroubles?.() ?? []),
     onForgotten: (uid) => {

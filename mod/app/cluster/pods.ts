@@ -48,6 +48,7 @@ export function clusterPods(context: ClusterContext): ClusterPart {
   });
   return {
     sources: [source],
+    mirrorPods: () => source.mirrors().length,
     fetchNode: (signal) => clients.main.get(resources.nodes, { name: nodeName }, { signal, timeoutMs: fetchMs }),
     onStatus: (entry) => {
       writer.status(entry);

@@ -50,6 +50,8 @@ export interface ClusterContext {
   readonly runtimeVersion: string;
   /** Owns what the parts run; it ends with the agent. */
   readonly scope: Scope;
+  /** Told how the node's registration goes, and that it is shown as ready; for the metrics. */
+  readonly startup?: { attempted(): void; created(): void; ready(): void };
   /** Told of each status that has arrived at the API server, with the milliseconds since it was new. */
   readonly onStatusWritten?: (ms: number) => void;
 }
@@ -89,6 +91,8 @@ export interface ClusterParts {
   readonly fetchNode?: (signal: AbortSignal) => Promise<Node>;
   /** The runtime's handler that a RuntimeClass names; rejects when there is no such class, or none was heard of yet. */
   readonly runtimeHandler?: (className: string, signal: AbortSignal) => Promise<string>;
+  /** Number of mirror pods that the API server has. */
+  readonly mirrorPods?: () => number;
   /** Told when a pod is gone for good: nothing more will be told of it. */
   readonly onForgotten?: (uid: string) => void;
 }

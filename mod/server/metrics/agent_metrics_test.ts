@@ -3,6 +3,7 @@ import { FakeRuntime } from "../../../cri/fake/runtime.ts";
 import { FakeClock } from "../../base/fake_clock.ts";
 import { FakeHost } from "../../base/fake_host.ts";
 import { systemRandom } from "../../base/random.ts";
+import { configSource } from "../../kube/pod.ts";
 import type { BoundPod } from "../../kube/types.ts";
 import type { PodSyncer } from "../../sync/pod_worker.ts";
 import { AgentMetrics } from "./agent_metrics.ts";
@@ -16,6 +17,11 @@ const pod: BoundPod = {
   kind: "Pod",
   metadata: { name: "web", namespace: "ns", uid: "u1" },
   spec: { containers: [{ name: "main" }], initContainers: [{ name: "first" }] },
+};
+const still: BoundPod = {
+  ...pod,
+  metadata: { ...pod.metadata, uid: "u2", annotations: { [configSource]: "file" } },
+  spec: { ...pod.spec, ephemeralContainers: [{ name: "debug" }] },
 };
 const because = { pod: { namespace: "ns", name: "web", uid: "u1" }, container: "first", reason: "R", message: "m" };
 
@@ -36,7 +42,13 @@ function setUp() {
   let sick = false;
   const options: KubeletPageOptions = {
     metrics,
-    backend: { nodeName: "node1", pods: () => [{ pod, status: { phase: "Failed" } }], allObserved: () => [], host },
+    backend: {
+      nodeName: "node1",
+      pods: () => [{ pod, status: { phase: "Failed" } }, { pod: still, status: { phase: "Running" } }],
+      allObserved: () => [],
+      host,
+    },
+    mirrors: () => 1,
     healthChecks: () => [{ name: "syncloop", check: () => sick ? "slow" : undefined }],
     cgroupVersion: 2,
     version: "v1.36.3",
@@ -157,10 +169,15 @@ Deno.test("starts, passes and relists are timed", async () => {
   ]);
   assert.deepEqual(of(page, "kubelet_pleg_last_seen_seconds"), ["kubelet_pleg_last_seen_seconds 1800000002"]);
   assert.deepEqual(of(page, "kubelet_desired_pods"), [
-    'kubelet_desired_pods{static=""} 0',
+    'kubelet_desired_pods{static=""} 1',
     'kubelet_desired_pods{static="true"} 1',
   ]);
-  assert.deepEqual(of(page, 'kubelet_active_pods{static="true"}'), ['kubelet_active_pods{static="true"} 0']);
+  assert.deepEqual(of(page, "kubelet_active_pods"), [
+    'kubelet_active_pods{static=""} 0',
+    'kubelet_active_pods{static="true"} 1',
+  ]);
+  assert.deepEqual(of(page, "kubelet_mirror_pods"), ["kubelet_mirror_pods 1"]);
+  assert.deepEqual(of(page, "kubelet_managed_ephemeral_containers"), ["kubelet_managed_ephemeral_containers 1"]);
 });
 
 Deno.test("the process, and health", async () => {

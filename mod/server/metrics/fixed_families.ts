@@ -2,8 +2,6 @@ import type { MetricType } from "./text.ts";
 
 /** What this agent has none of, and so counts as 0: nothing is pinned, nothing resized, nothing shuts down. */
 export const zeros: readonly (readonly [name: string, type: MetricType, help: string])[] = [
-  ["kubelet_mirror_pods", "gauge", "Mirror pods"],
-  ["kubelet_managed_ephemeral_containers", "gauge", "Ephemeral containers"],
   ["kubelet_cpu_manager_pinning_requests_total", "counter", "Containers that asked for CPUs of their own"],
   ["kubelet_cpu_manager_pinning_errors_total", "counter", "Containers that got no CPUs of their own"],
   ["kubelet_cpu_manager_exclusive_cpu_allocation_count", "gauge", "CPUs that belong to one container"],
@@ -17,11 +15,6 @@ export const zeros: readonly (readonly [name: string, type: MetricType, help: st
   ["kubelet_pod_watch_events_dropped_total", "counter", "Events of watches on pods that were lost"],
   ["kubelet_cpu_manager_shared_pool_size_millicores", "gauge", "CPU that containers without CPUs of their own share"],
   ["kubelet_first_network_pod_start_sli_duration_seconds", "gauge", "Start of the first pod with a network"],
-  ["kubelet_node_startup_duration_seconds", "gauge", "From the machine's start to the node's being ready"],
-  ["kubelet_node_startup_pre_kubelet_duration_seconds", "gauge", "From the machine's start to the agent's"],
-  ["kubelet_node_startup_pre_registration_duration_seconds", "gauge", "From the agent's start to its registration"],
-  ["kubelet_node_startup_registration_duration_seconds", "gauge", "How long the registration took"],
-  ["kubelet_node_startup_post_registration_duration_seconds", "gauge", "From the registration to being ready"],
   ["kubelet_evented_pleg_connection_error_count", "counter", "Streams of the runtime's events that broke"],
   ["kubelet_evented_pleg_connection_success_count", "counter", "Streams of the runtime's events that were opened"],
   // No pull is recorded: the gate that asks for it is not acted on.

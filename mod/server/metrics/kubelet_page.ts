@@ -1,3 +1,5 @@
+import { isStatic } from "../../kube/pod.ts";
+import type { BoundPod } from "../../kube/types.ts";
 import type { HealthCheck } from "../healthz.ts";
 import type { ServerBackend } from "../types.ts";
 import type { AgentMetrics } from "./agent_metrics.ts";
@@ -20,7 +22,9 @@ export interface KubeletPageOptions {
   /** Every feature gate. */
   readonly gates?: () => readonly (readonly [name: string, on: boolean, stage: string])[];
   /** Pods that nobody wants any more and that have not gone yet. */
-  readonly leaving?: () => readonly unknown[];
+  readonly leaving?: () => readonly { readonly pod: BoundPod }[];
+  /** Number of mirror pods that the API server has. */
+  readonly mirrors?: () => number;
   /** What the agent's process tells of itself. */
   readonly process?: Omit<ProcessOptions, "host">;
   /** Puts in what is taken from the node's statistics. */
@@ -87,7 +91,7 @@ function build(page: MetricsPage, { version, gates, arch = "amd64" }: KubeletPag
   }
 }
 
-function pods(page: MetricsPage, { backend, leaving }: KubeletPageOptions): void {
+function pods(page: MetricsPage, { backend, leaving, mirrors }: KubeletPageOptions): void {
   let sandboxes = 0;
   const states: Record<string, number> = { created: 0, exited: 0, running: 0, unknown: 0 };
   for (const { sandboxes: boxes, containers } of backend.allObserved()) {
@@ -99,22 +103,21 @@ function pods(page: MetricsPage, { backend, leaving }: KubeletPageOptions): void
     gauge(page, "kubelet_running_containers", "Containers in the runtime, by state", count, { container_state: state });
   }
   const wanted = backend.pods();
-  const active = wanted.filter(({ status }) => !["Succeeded", "Failed"].includes(status?.phase ?? ""));
-  // Every pod of an agent without an API server comes from a file, a URL or its standard input.
-  for (
-    const [name, help, count] of [
-      ["kubelet_desired_pods", "Pods that are wanted", wanted.length],
-      ["kubelet_active_pods", "Pods that are wanted and have not ended", active.length],
-    ] as const
-  ) {
-    gauge(page, name, help, 0, { static: "" });
-    gauge(page, name, help, count, { static: "true" });
+  for (const fixed of [false, true]) {
+    const label = { static: fixed ? "true" : "" };
+    const own = wanted.filter(({ pod }) => isStatic(pod) === fixed);
+    const active = own.filter(({ status }) => !["Succeeded", "Failed"].includes(status?.phase ?? ""));
+    gauge(page, "kubelet_desired_pods", "Pods that are wanted", own.length, label);
+    gauge(page, "kubelet_active_pods", "Pods that are wanted and have not ended", active.length, label);
+    const working = (lifecycle: string, config: string, count: number) =>
+      gauge(page, "kubelet_working_pods", "Pods that are looked after", count, { config, lifecycle, ...label });
+    working("sync", "desired", active.length);
+    working("terminated", "desired", own.length - active.length);
+    working("terminating", "orphan", (leaving?.() ?? []).filter(({ pod }) => isStatic(pod) === fixed).length);
   }
-  const working = (lifecycle: string, config: string, count: number) =>
-    gauge(page, "kubelet_working_pods", "Pods that are looked after", count, { config, lifecycle, static: "true" });
-  working("sync", "desired", active.length);
-  working("terminated", "desired", wanted.length - active.length);
-  working("terminating", "orphan", leaving?.().length ?? 0);
+  const ephemeral = wanted.reduce((sum, { pod }) => sum + (pod.spec.ephemeralContainers?.length ?? 0), 0);
+  gauge(page, "kubelet_managed_ephemeral_containers", "Ephemeral containers", ephemeral);
+  gauge(page, "kubelet_mirror_pods", "Mirror pods", mirrors?.() ?? 0);
 }
 
 /** Asks each check once; a page of health is a look at health. */
