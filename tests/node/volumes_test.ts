@@ -101,7 +101,7 @@ for (const version of versions) {
           await seen.out("scratch", "echo x > /disk/f; echo y > /memory/f");
           assert.equal(await seen.out("scratch", "cat /disk/f", "other"), "x");
           assert.notEqual((await seen.exec("scratch", "touch /disk/g", "other")).code, 0);
-          assert.equal(await seen.out("scratch", "stat -c %a /disk; stat -c %a /memory"), "777\n777");
+          assert.equal(await seen.out("scratch", "stat -c %a /disk; stat -c %a /memory"), "777\n1777");
           assert.match(await seen.out("scratch", "grep ' /memory ' /proc/mounts"), / tmpfs .*size=4096k/);
           assert.doesNotMatch(await seen.out("scratch", "cat /proc/mounts"), / \/disk tmpfs /);
           assert.notEqual((await seen.exec("scratch", "head -c 5000000 /dev/zero > /memory/big")).code, 0);
