@@ -20,6 +20,8 @@ export interface RegistrarOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: Pick<EventSink, "node">;
+  /** Told of each try, and when the object was created; one that was there is not told. */
+  readonly meter?: { attempted(): void; created(): void };
 }
 
 /**
@@ -34,6 +36,7 @@ export async function registerNode(options: RegistrarOptions, signal: AbortSigna
       const initial = initialNode(profile, await options.situation(signal), clock.now());
       // Each try would tell them anew.
       if (first) { for (const event of initial.events) events.node(event); }
+      options.meter?.attempted();
       const node = await tryRegister(options, initial.node, signal);
       log.info("the node is registered", { node: profile.name });
       return node;
@@ -49,9 +52,11 @@ export async function registerNode(options: RegistrarOptions, signal: AbortSigna
   }
 }
 
-async function tryRegister({ client, profile, log }: RegistrarOptions, initial: Node, signal: AbortSignal) {
+async function tryRegister({ client, profile, log, meter }: RegistrarOptions, initial: Node, signal: AbortSignal) {
   try {
-    return await client.create(resources.nodes, initial, { signal });
+    const node = await client.create(resources.nodes, initial, { signal });
+    meter?.created();
+    return node;
   } catch (thrown) {
     // Who may not create nodes may still find his own.
     if (!isAlreadyExists(thrown) && !(thrown instanceof ApiError && thrown.status === 403)) throw thrown;

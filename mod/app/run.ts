@@ -3,6 +3,7 @@ import { createImageClient, createRuntimeClient } from "../../cri/grpc.ts";
 import { journaledRuntime } from "../../cri/journaled.ts";
 import { detectCgroups, type Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import { raiseOpenFiles } from "../../managers/node/open_files.ts";
+import { bootTime } from "../../managers/stats/node_files.ts";
 import { networkDialers } from "../../managers/probes/prober.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { asError, isAborted, KubeletError, messageOf } from "../base/errors.ts";
@@ -120,6 +121,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   await local.leaveTrail(host, log);
   const hierarchies = await detectCgroups(host);
   const metrics = new AgentMetrics({ clock });
+  metrics.startup.bootedAt = () => bootTime(host);
   const logEvents = new LogEvents(log);
   const joined = config.runOnce ? undefined : await joinCluster({
     loaded,
@@ -188,6 +190,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     runtimeName: known.name,
     runtimeVersion: known.version,
     scope,
+    startup: metrics.startup,
     onStatusWritten: (ms) => metrics.statusSeconds.observe({}, ms / 1000),
   });
   const agent = createAgent({

@@ -19,6 +19,7 @@ import { NodeRecord } from "../../../managers/node/view.ts";
 import { createInformer } from "../../kube/api/informer.ts";
 import { resources } from "../../kube/api/resources.ts";
 import { isApiNotFound } from "../../kube/api/types.ts";
+import type { Node } from "../../kube/types.ts";
 import type { ServedAgent } from "../agent_types.ts";
 import { nodeProfile } from "./node_profile.ts";
 import type { ClusterContext, ClusterPart, ClusterParts } from "./types.ts";
@@ -94,12 +95,13 @@ async function keepNode(
   signal: AbortSignal,
 ): Promise<void> {
   const { record } = parts;
-  const { clients, config, clock, random, log, events } = context;
+  const { clients, config, clock, random, log, events, startup } = context;
   const profile = await nodeProfile(context);
   const watcher = nodeWatcher(context, profile, parts);
   const situation = (s: AbortSignal) => watcher.situation(s);
   if (config.registerNode) {
-    record.note(await registerNode({ client: clients.main, profile, situation, clock, log, events }, signal));
+    const meter = startup ? { meter: startup } : {};
+    record.note(await registerNode({ client: clients.main, profile, situation, clock, log, events, ...meter }, signal));
   } else await record.whenKnown(signal);
   const keeper = new NodeStatusKeeper({
     client: clients.heartbeat,
@@ -113,8 +115,15 @@ async function keepNode(
     random,
     log,
     events,
+    onKnown: (node) => {
+      if (isReady(node)) startup?.ready();
+    },
   });
   await keeper.run(signal);
+}
+
+function isReady({ status }: Node): boolean {
+  return status?.conditions?.some((one) => one.type === "Ready" && one.status === "True") ?? false;
 }
 
 function nodeWatcher(context: ClusterContext, profile: NodeProfile, parts: NodeParts): NodeWatcher {

@@ -40,6 +40,7 @@ Deno.test("a node joins: object, status, lease, events; what the agent takes of 
   assert.equal(w.part.node?.()?.metadata?.uid, node?.metadata?.uid);
   assert.deepEqual(w.part.hostIPs?.(), ["10.0.0.5"]);
   assert.equal(w.part.nodeRead?.(), true);
+  assert.deepEqual([...new Set(w.startup)], ["attempted", "created", "ready"]);
 });
 
 Deno.test("the node's readiness and pressure are the agent's", async () => {

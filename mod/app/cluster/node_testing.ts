@@ -44,6 +44,8 @@ export interface NodeWorld extends AsyncDisposable {
   readonly agent: { readiness: AgentReadiness; readonly pressure: string[] };
   /** What other parts say of the node. */
   readonly others: { readonly troubles: string[]; volumes: string[] | undefined };
+  /** What the metrics were told of the start. */
+  readonly startup: readonly string[];
   start(): void;
   node(): Node | undefined;
   lease(): Lease | undefined;
@@ -72,6 +74,7 @@ export async function nodeWorld(argv: string[] = [], seed = 1): Promise<NodeWorl
   const runtime = new FakeRuntime({ clock, random });
   const client = (name: string) => api.client(name, { node: "n1", timeoutMs: 10_000 });
   const clients = { main: client("main"), heartbeat: client("heartbeat"), events: client("events") };
+  const startup: string[] = [];
   const context: ClusterContext = {
     clients,
     config,
@@ -96,6 +99,11 @@ export async function nodeWorld(argv: string[] = [], seed = 1): Promise<NodeWorl
     runtimeName: "containerd",
     runtimeVersion: "v2.1.4",
     scope,
+    startup: {
+      attempted: () => void startup.push("attempted"),
+      created: () => void startup.push("created"),
+      ready: () => void startup.push("ready"),
+    },
   };
   const part = clusterNode(context, {
     interfaces: () => [{ name: "eth0", address: "10.0.0.5" }],
@@ -117,6 +125,7 @@ export async function nodeWorld(argv: string[] = [], seed = 1): Promise<NodeWorl
     agent,
     runtime,
     others,
+    startup,
     start: () =>
       part.start?.(agent as unknown as ServedAgent, {
         nodeTroubles: () => others.troubles,

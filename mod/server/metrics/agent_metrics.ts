@@ -9,6 +9,7 @@ import { ClientMetrics, QueueMetrics } from "./client_metrics.ts";
 import type { MetricSource } from "./metric_set.ts";
 import type { RuntimeMeter } from "./runtime_meter.ts";
 import { SecurityMetrics } from "./security_metrics.ts";
+import { StartupMetrics } from "./startup_metrics.ts";
 import { WorkMetrics } from "./work_metrics.ts";
 
 /** A probe's run. */
@@ -69,6 +70,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
   readonly client = new ClientMetrics();
   readonly queues = new QueueMetrics();
   readonly security = new SecurityMetrics();
+  readonly startup: StartupMetrics;
   /** What other parts count: told on /metrics with the rest. */
   readonly more: MetricSource[] = [];
   readonly webSockets = counter("kubelet_websocket_streaming_requests_total", "Streams over WebSocket, by what for");
@@ -185,6 +187,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
 
   constructor(options: { clock: Clock }) {
     this.#clock = options.clock;
+    this.startup = new StartupMetrics(() => options.clock.now());
     for (const zero of [this.startedPods, this.startedPodErrors, this.usernsPods, this.usernsPodErrors]) {
       zero.add({}, 0);
     }
