@@ -67,6 +67,8 @@ export class SyncLoop {
   readonly #events = new Channel<LoopEvent>();
   /** Pods that are judged once more. */
   readonly #undecided = new Set<string>();
+  /** Those of them that wait until an earlier pod of their UID has gone. */
+  readonly #behind = new Set<string>();
   #lastActive: number;
   #sourcesReady = false;
 
@@ -190,6 +192,7 @@ export class SyncLoop {
       case "remove":
         store.remove(uid);
         this.#undecided.delete(uid);
+        this.#behind.delete(uid);
         if (workers.has(uid)) {
           workers.remove(uid, { why: { reason: "SourceRemoved", message: "the pod is no longer in its source" } });
         } else this.#o.onForgotten(uid);
@@ -215,6 +218,12 @@ export class SyncLoop {
     const answer = this.#mayRun(pod);
     if (answer.admit) {
       workers.update(pod);
+      return;
+    }
+    if (workers.has(uid)) {
+      // An earlier pod of this UID is being ended: what became of this one must not be told of that one.
+      this.#undecided.add(uid);
+      this.#behind.add(uid);
       return;
     }
     const again = () => this.#events.push({ type: "judge", podUid: uid });
@@ -275,8 +284,20 @@ export class SyncLoop {
     }
   }
 
+  /** Judges pods whose predecessor of the same UID has gone by now. */
+  #judgeSuccessors(): void {
+    const { store, workers } = this.#o;
+    for (const uid of this.#behind) {
+      if (workers.has(uid)) continue;
+      this.#behind.delete(uid);
+      const pod = store.get(uid);
+      if (this.#undecided.delete(uid) && pod) this.#take(pod, true);
+    }
+  }
+
   #housekeep(): void {
     const { pleg, store, workers } = this.#o;
+    this.#judgeSuccessors();
     // Before every source has been read, a pod without a source is not yet an orphan.
     if (!this.#sourcesReady) return;
     for (const observed of pleg.all()) {

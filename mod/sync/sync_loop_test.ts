@@ -97,6 +97,7 @@ function setUp(options: {
   return {
     clock,
     did,
+    syncer,
     loop,
     store,
     sources,
@@ -276,6 +277,31 @@ Deno.test("of pods that want the same room the oldest gets it", async () => {
   await t.start();
   await t.give([made("young", "2026-01-02T00:00:00Z"), made("old", "2026-01-01T00:00:00Z")]);
   assert.deepEqual(asked, ["old", "young"]);
+  await t.end();
+});
+
+Deno.test("a pod that comes back under its UID and does not fit is turned away only when its predecessor is gone", async () => {
+  let full = false;
+  const t = setUp({ admit: () => full ? { admit: false, reason: "Evicted", message: "no room" } : { admit: true } });
+  await t.start();
+  const end = Promise.withResolvers<void>();
+  t.syncer.terminate = (p) => {
+    t.did.push(`terminate ${p.metadata.uid}`);
+    return end.promise;
+  };
+  await t.give([{ op: "add", pod: pod("1") }]);
+  await t.give([{ op: "remove", pod: pod("1") }]);
+  full = true;
+  await t.give([{ op: "add", pod: pod("1") }]);
+  await t.clock.advance(10_000);
+  await turn();
+  assert.deepEqual([t.rejected, t.did.includes("terminate 1")], [[], true]);
+  end.resolve();
+  for (let i = 0; i < 10; i++) await turn();
+  await t.clock.advance(2_000);
+  await turn();
+  assert.deepEqual(t.rejected, ["1: Evicted: no room"]);
+  assert.equal(t.did.filter((step) => step === "sync 1").length, 1);
   await t.end();
 });
 
