@@ -1,7 +1,7 @@
-// Command gen writes the facts that the agent is typed by: the CRI v1 wire contract as .proto text (names and numbers
-// only) and the Kubernetes object types as TypeScript with a decoding schema and the strategies of patches. Run by scripts/gen.ts.
+// Command gen writes the facts that the agent is typed by: the wire contracts of the CRI and of plugins as .proto text (names and
+// numbers only) and the Kubernetes object types as TypeScript with a decoding schema and the strategies of patches. Run by scripts/gen.ts.
 //
-// usage: gen PROTO_OUT TYPES_OUT SCHEMA_OUT PATCH_OUT
+// usage: gen PROTO_OUT TYPES_OUT SCHEMA_OUT PATCH_OUT PLUGIN_PROTOS_DIR
 package main
 
 import (
@@ -22,6 +22,10 @@ import (
 	storage "k8s.io/api/storage/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	podresourcesalpha "k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
 func must(err error) {
@@ -34,7 +38,7 @@ func must(err error) {
 // ---- proto ----
 
 func protoType(f protoreflect.FieldDescriptor) string {
-	local := func(n protoreflect.FullName) string { return strings.TrimPrefix(string(n), "runtime.v1.") }
+	local := func(n protoreflect.FullName) string { return strings.TrimPrefix(string(n), string(f.ParentFile().Package())+".") }
 	if f.IsMap() {
 		return fmt.Sprintf("map<%s, %s>", protoType(f.MapKey()), protoType(f.MapValue()))
 	}
@@ -51,6 +55,8 @@ func protoField(f protoreflect.FieldDescriptor, indent string) string {
 	label := ""
 	if f.IsList() {
 		label = "repeated "
+	} else if f.HasOptionalKeyword() {
+		label = "optional "
 	}
 	return fmt.Sprintf("%s%s%s %s = %d;\n", indent, label, protoType(f), f.Name(), f.Number())
 }
@@ -71,7 +77,7 @@ func protoMessage(m protoreflect.MessageDescriptor, b *strings.Builder) {
 	done := map[string]bool{}
 	for i := 0; i < m.Fields().Len(); i++ {
 		f := m.Fields().Get(i)
-		if o := f.ContainingOneof(); o != nil {
+		if o := f.ContainingOneof(); o != nil && !o.IsSynthetic() {
 			if done[string(o.Name())] {
 				continue
 			}
@@ -88,11 +94,11 @@ func protoMessage(m protoreflect.MessageDescriptor, b *strings.Builder) {
 	b.WriteString("}\n\n")
 }
 
-func protoText() string {
+// protoText is a file of the wire contract; of is what it is the contract of.
+func protoText(file protoreflect.FileDescriptor, of string) string {
 	var b strings.Builder
-	b.WriteString("// The wire contract of the Container Runtime Interface, v1: names and numbers. Written by scripts/gen; do not edit.\n")
-	b.WriteString("syntax = \"proto3\";\n\npackage runtime.v1;\n\n")
-	file := cri.File_staging_src_k8s_io_cri_api_pkg_apis_runtime_v1_api_proto
+	fmt.Fprintf(&b, "// The wire contract of %s: names and numbers. Written by scripts/gen; do not edit.\n", of)
+	fmt.Fprintf(&b, "syntax = \"proto3\";\n\npackage %s;\n\n", file.Package())
 	for i := 0; i < file.Services().Len(); i++ {
 		s := file.Services().Get(i)
 		fmt.Fprintf(&b, "service %s {\n", s.Name())
@@ -121,6 +127,17 @@ func protoText() string {
 	sort.Strings(messages)
 	b.WriteString(strings.Join(messages, ""))
 	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// plugins are what the kubelet and the plugins of its node speak, by file name.
+var plugins = map[string]struct {
+	file  protoreflect.FileDescriptor
+	title string
+}{
+	"device_plugin":          {deviceplugin.File_staging_src_k8s_io_kubelet_pkg_apis_deviceplugin_v1beta1_api_proto, "device plugins, v1beta1"},
+	"plugin_registration":    {registration.File_staging_src_k8s_io_kubelet_pkg_apis_pluginregistration_v1_api_proto, "the registration of plugins, v1"},
+	"pod_resources":          {podresources.File_staging_src_k8s_io_kubelet_pkg_apis_podresources_v1_api_proto, "pod resources, v1"},
+	"pod_resources_v1alpha1": {podresourcesalpha.File_staging_src_k8s_io_kubelet_pkg_apis_podresources_v1alpha1_api_proto, "pod resources, v1alpha1"},
 }
 
 // ---- object types ----
@@ -237,7 +254,10 @@ func structOf(t reflect.Type) string {
 }
 
 func main() {
-	must(os.WriteFile(os.Args[1], []byte(protoText()), 0o644))
+	must(os.WriteFile(os.Args[1], []byte(protoText(cri.File_staging_src_k8s_io_cri_api_pkg_apis_runtime_v1_api_proto, "the Container Runtime Interface, v1")), 0o644))
+	for name, of := range plugins {
+		must(os.WriteFile(os.Args[5]+"/"+name+".proto", []byte(protoText(of.file, of.title)), 0o644))
+	}
 	for _, o := range []any{core.Pod{}, core.PodList{}, core.Node{}, core.Event{}, core.Secret{}, core.ConfigMap{}, core.Service{},
 		coordination.Lease{}, kubelet.KubeletConfiguration{}, kubelet.SerializedNodeConfigSource{}, kubelet.CredentialProviderConfig{},
 		core.PersistentVolume{}, core.PersistentVolumeClaim{}, storage.CSINode{}, core.PodLogOptions{},
