@@ -1,6 +1,7 @@
 import type { JournalRecord } from "../../../base/journal.ts";
 import type { Container, ContainerStateTerminated, ContainerStatus } from "../../../kube/types.ts";
 import type { ExplainedPod, Finding } from "./types.ts";
+import { objectRemedy } from "./objects.ts";
 import { ago, exitText, line, span, timeOf } from "./words.ts";
 
 /** What is known of one container. */
@@ -64,7 +65,8 @@ function explainWaiting(one: ContainerCase, reason: string, message: string): Fi
     case "CreateContainerConfigError":
       return stuck(
         `cannot be made from its definition${said}`,
-        `Correct what the message names in the manifest: an environment variable, a volume mount, the user, a security setting.`,
+        objectRemedy(message) ??
+          `Correct what the message names in the manifest: an environment variable, a volume mount, the user, a security setting.`,
       );
     case "CreateContainerError":
       return stuck(
@@ -93,7 +95,8 @@ function pullRemedy(message: string, image: string): string {
     return `Check the image's name and tag (${image}): the registry has none of that name.`;
   }
   if (/unauthorized|denied|forbidden|401|403/i.test(message)) {
-    return `Give the node credentials for the registry: it refuses the pull.`;
+    return `Give the node credentials for the registry (config.json in its root directory, or a credential provider ` +
+      `plugin), or the pod a pull secret (imagePullSecrets): the registry refuses the pull.`;
   }
   if (/no such host|timeout|connection refused|unreachable|dial|deadline/i.test(message)) {
     return `Check that the node reaches the registry: name resolution, proxy, firewall.`;

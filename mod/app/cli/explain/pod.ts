@@ -1,5 +1,6 @@
 import type { JournalRecord } from "../../../base/journal.ts";
 import type { Container, ContainerStatus, PodStatus } from "../../../kube/types.ts";
+import { objectRemedy } from "./objects.ts";
 import { explainContainer } from "./container.ts";
 import type { ExplainedPod, Finding } from "./types.ts";
 import { ago, line, timeOf, took } from "./words.ts";
@@ -248,7 +249,8 @@ function failedMounts(records: readonly JournalRecord[], waits: string): Finding
     cause: `the pod waits${waits} for ${failed.length === 1 ? "a volume that" : "volumes that"} cannot be set up: ${
       each.join("; ")
     }`,
-    remedy: "Correct what the message names, in the manifest or on the node; the agent tries again by itself.",
+    remedy: objectRemedy(failed.map(([, { error }]) => error).join("; ")) ??
+      "Correct what the message names, in the manifest or on the node; the agent tries again by itself.",
     rank: 0,
   };
 }

@@ -125,7 +125,7 @@ const cases: Case[] = [
   {
     name: "image that is refused",
     status: waits("ErrImagePull", "401 Unauthorized"),
-    says: [/Give the node credentials for the registry/],
+    says: [/Give the node credentials for the registry .*imagePullSecrets/],
   },
   {
     name: "registry that is not reached",
