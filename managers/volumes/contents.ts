@@ -15,7 +15,7 @@ function mountedAs({ volume, dir }: SetUpContext): MountedVolume {
 
 /** Shows a payload in a volume, as secret, configMap, projected and downwardAPI volumes do. */
 export async function showPayload(context: SetUpContext, payload: Payload, medium: Medium): Promise<MountedVolume> {
-  const { host, clock, dir, pod, volume, log } = context;
+  const { host, clock, dir, pod, podUid, volume, log } = context;
   let fresh: boolean;
   if (medium === "disk") {
     fresh = !await isShown(context, medium);
@@ -25,7 +25,7 @@ export async function showPayload(context: SetUpContext, payload: Payload, mediu
   if (fresh) await giveVolume(context, true);
   for (const nested of nestedMountPoints(pod, volume.name)) await host.mkdir(`${dir}/${nested}`, { mode: 0o755 });
   if (await writeAtomically({ host, clock, target: dir, payload, gid })) {
-    log.detail(4, "volume contents written", { volume: volume.name, files: payload.size });
+    log.detail(4, "volume contents written", { podUid, volume: volume.name, files: payload.size });
   }
   return mountedAs(context);
 }
