@@ -69,7 +69,13 @@ async function compared(options: RunOptions, watch: PodWatch): Promise<Json> {
     const full = manifest ? `${name}-${nodeName}` : name;
     const live = async () => {
       for (const step of steps) {
-        await step.act?.(hands(options, `${podsPath}/${full}`));
+        try {
+          await step.act?.(hands(options, `${podsPath}/${full}`));
+        } catch (thrown) {
+          out[`${name}@${step.name}`] = { refused: plain(messageOf(thrown)) };
+          log(`${name}: ${step.name}: ${messageOf(thrown)}`);
+          return;
+        }
         const { reached, seen } = await watch.until(full, step.until, { withinMs, restMs });
         if (!reached) log(`${name}: not ${step.name}: ${JSON.stringify(seen?.pod.status)}`);
         out[`${name}@${step.name}`] = { reached, ...plain(seen?.pod) as { [key: string]: Json } };

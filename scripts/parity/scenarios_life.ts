@@ -256,11 +256,14 @@ export const lifeScenarios: readonly Scenario[] = [
         until: container("main", (one) => one.resources?.limits?.cpu === "60m"),
       },
       {
-        name: "too large",
+        name: "larger than what is left",
         act: ({ call, path }) =>
           call("PATCH", `${path}/resize`, {
             spec: {
-              containers: [{ name: "main", resources: { requests: { cpu: "900" }, limits: { cpu: "900" } } }],
+              containers: [{
+                name: "main",
+                resources: { requests: { cpu: "1900m" }, limits: { cpu: "1900m" } },
+              }],
             },
           }, "application/strategic-merge-patch+json"),
         until: condition("PodResizePending"),

@@ -80,20 +80,32 @@ async function sharedRoot(root: string): Promise<void> {
 /**
  * The kubelet in a mount namespace of its own, in which the places that it knows by heart are its own: it empties
  * /var/lib/kubelet/device-plugins, and looks for containerd's statistics at /run/containerd/containerd.sock only.
+ * The host sees nothing of what is mounted there: others may use those places just now.
  */
 async function referenceProgram({ plane, containerd, log }: SideOptions): Promise<string> {
   const kubelet = await ensureKubelet({ log });
-  const path = `${plane.dir}/kubelet.sh`;
-  const inside = [
-    "mkdir -p /var/lib/kubelet /run/containerd",
-    "mount -t tmpfs tmpfs /var/lib/kubelet",
-    "mount -t tmpfs tmpfs /run/containerd",
-    `ln -s ${containerd.socket} /run/containerd/containerd.sock`,
-    'exec "$@"',
-  ].join(" && ");
-  const text = `#!/bin/sh\nexec unshare --mount --propagation unchanged sh -c '${inside}' sh ${kubelet} "$@"\n`;
-  await Deno.writeTextFile(path, text, { mode: 0o755 });
-  return path;
+  const [inside, outside] = [`${plane.dir}/kubelet-inside.sh`, `${plane.dir}/kubelet.sh`];
+  await Deno.writeTextFile(
+    inside,
+    `set -eu
+for at in / /var /var/lib /var/lib/kubelet /run /run/containerd; do
+  mkdir -p $at
+  if mountpoint -q $at; then mount --make-private $at; fi
+done
+for at in /var/lib/kubelet /run/containerd; do
+  if [ "$(findmnt --noheadings --output PROPAGATION --target $at | tail -n 1)" != private ]; then
+    echo "what is mounted over $at would be seen by the host" >&2
+    exit 1
+  fi
+  mount -t tmpfs tmpfs $at
+done
+ln -s ${containerd.socket} /run/containerd/containerd.sock
+exec ${kubelet} "$@"
+`,
+  );
+  const text = `#!/bin/sh\nexec unshare --mount --propagation unchanged sh ${inside} "$@"\n`;
+  await Deno.writeTextFile(outside, text, { mode: 0o755 });
+  return outside;
 }
 
 /** Removes what a kubelet left on the API server. */
