@@ -64,7 +64,7 @@ Deno.test("the first word of a pod goes at once, what follows of its start in on
   statuses.set(pod, { ...starting, qosClass: "BestEffort" });
   await turn();
   assert.deepEqual([writes(), got("a")?.status?.qosClass], [["patch a/status"], "Burstable"]);
-  statuses.set(pod, { ...starting, podIP: "10.0.0.2" });
+  statuses.set(pod, { ...starting, podIP: "10.0.0.2", podIPs: [{ ip: "10.0.0.2" }] });
   await clock.advance(299);
   assert.deepEqual(writes(), ["patch a/status"]);
   statuses.set(pod, running());
@@ -105,7 +105,7 @@ Deno.test("a start that takes longer is told by itself, and one that fails at on
   const starting: PodStatus = { phase: "Pending", containerStatuses: [status("ContainerCreating")] };
   statuses.set(pod, starting);
   await turn();
-  statuses.set(pod, { ...starting, podIP: "10.0.0.2" });
+  statuses.set(pod, { ...starting, podIP: "10.0.0.2", podIPs: [{ ip: "10.0.0.2" }] });
   await clock.advance(300);
   assert.deepEqual(writes(), ["patch a/status", "patch a/status"]);
   statuses.set(pod, { phase: "Pending", containerStatuses: [status("ErrImagePull")] });
