@@ -1,5 +1,4 @@
 import type { Clock } from "../base/clock.ts";
-import { abortedBy } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Informer, ObjectName } from "../kube/api/types.ts";
 import type { EventSink } from "../kube/events.ts";
@@ -14,7 +13,10 @@ export interface ApiSourceOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly events?: EventSink;
-  /** Makes the informer of this node's pods (field selector `spec.nodeName`), which tells each change of what it knows. */
+  /**
+   * Makes the informer of this node's pods (field selector `spec.nodeName`), which tells each change of what it knows, in
+   * order, and the end of each list.
+   */
   readonly informer: (onChange: () => void) => Informer<Pod>;
   /** True once the node has been read: pods are not looked at before, for admission could not judge them. */
   readonly nodeRead: () => boolean;
@@ -24,7 +26,7 @@ export interface ApiSourceOptions {
 const nodePollMs = 100;
 
 /**
- * Pods that the API server has bound to this node (features.md B3). Gives their full state whenever one changes, from the
+ * Pods that the API server has bound to this node (features.md B3). Gives their full state at each change, from the
  * first list on; while the server is away, what was known stays. The API's pictures of static pods (mirror pods) are
  * never given out as wanted; who looks after them asks for them.
  */
@@ -36,8 +38,7 @@ export class ApiSource implements PodSource {
   readonly #listeners = new Set<() => void>();
   /** What each object came to; an object that did not change is the same one. */
   readonly #taken = new WeakMap<Pod, ApiPod>();
-  #changed = false;
-  #wake: (() => void) | undefined;
+  #emit: ((pods: readonly BoundPod[]) => void) | undefined;
 
   constructor(options: ApiSourceOptions) {
     this.#o = options;
@@ -63,7 +64,7 @@ export class ApiSource implements PodSource {
     });
   }
 
-  /** Calls `listener` after each change of what is known, once for those that come together. */
+  /** Calls `listener` after each change of what is known. */
   subscribe(listener: () => void): void {
     this.#listeners.add(listener);
   }
@@ -71,38 +72,15 @@ export class ApiSource implements PodSource {
   async run(signal: AbortSignal, emit: (pods: readonly BoundPod[]) => void): Promise<void> {
     const { clock, nodeRead } = this.#o;
     while (!nodeRead()) await clock.sleep(nodePollMs, signal);
-    await Promise.all([this.#informer.run(signal), this.#follow(signal, emit)]);
+    this.#emit = emit;
+    await this.#informer.run(signal);
   }
 
-  async #follow(signal: AbortSignal, emit: (pods: readonly BoundPod[]) => void): Promise<void> {
-    await this.#informer.whenSynced(signal);
-    const onAbort = () => this.#notify();
-    signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      while (!signal.aborted) {
-        this.#changed = false;
-        emit(this.#wanted());
-        for (const listener of this.#listeners) listener();
-        if (this.#changed) continue;
-        const { promise, resolve } = Promise.withResolvers<void>();
-        this.#wake = resolve;
-        await promise;
-      }
-      throw abortedBy(signal);
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
-  }
-
+  /** Each change by itself: a pod that is deleted by force is marked and gone at once, and the mark says how to end it. */
   #onChange(): void {
-    this.#changed = true;
-    this.#notify();
-  }
-
-  #notify(): void {
-    const wake = this.#wake;
-    this.#wake = undefined;
-    wake?.();
+    if (!this.#emit || !this.#informer.synced) return;
+    this.#emit(this.#wanted());
+    for (const listener of this.#listeners) listener();
   }
 
   #wanted(): BoundPod[] {

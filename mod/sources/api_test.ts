@@ -45,6 +45,7 @@ class Pods implements Informer<Pod> {
   sync(): void {
     this.synced = true;
     this.#first.resolve();
+    this.onChange();
   }
 }
 
@@ -98,18 +99,18 @@ Deno.test("nothing is asked before the node was read, nothing is told before the
   await scope.close();
 });
 
-Deno.test("each change gives the full state, changes that come together give it once", async () => {
+Deno.test("each change gives the full state, a pod's mark of deletion too although it is gone at once", async () => {
   const { pods, emitted, scope, start } = setUp();
-  pods.sync();
   await start();
+  pods.sync();
   assert.deepEqual(emitted.map(names), [[]]);
-  pods.put(podOf("a", "1"));
-  pods.put(podOf("b", "2"));
-  await turn();
-  pods.drop(podOf("a", "1"));
+  pods.put(podOf("a", "1"), podOf("b", "2"));
+  const marked = podOf("a", "1", { metadata: { deletionTimestamp: "x", deletionGracePeriodSeconds: 0 } });
+  pods.put(marked);
+  pods.drop(marked);
   pods.put(podOf("a", "3"));
-  await turn();
-  assert.deepEqual(emitted.map(names), [[], ["a/1", "b/2"], ["b/2", "a/3"]]);
+  assert.deepEqual(emitted.map(names), [[], ["a/1", "b/2"], ["a/1", "b/2"], ["b/2"], ["b/2", "a/3"]]);
+  assert.equal(emitted[2]?.[0]?.metadata.deletionGracePeriodSeconds, 0);
   await scope.close();
 });
 
@@ -118,8 +119,8 @@ Deno.test("mirror pods are known and never wanted; managed fields are dropped", 
   let told = 0;
   source.subscribe(() => told++);
   pods.put(podOf("m", "1", { metadata: { annotations: { [configMirror]: "h" }, managedFields: [{}] } }));
-  pods.sync();
   await start();
+  pods.sync();
   assert.deepEqual(emitted.map(names), [[]]);
   assert.deepEqual(names(source.mirrors()), ["m/1"]);
   const got = source.get({ namespace: "default", name: "m" });
@@ -132,8 +133,8 @@ Deno.test("mirror pods are known and never wanted; managed fields are dropped", 
 Deno.test("a pod that cannot be used costs no other: it is told once, and again when it is otherwise wrong", async () => {
   const { log, events, source, pods, emitted, scope, start } = setUp();
   pods.put(podOf("good", "1"), podOf("bad", "2", { spec: { containers: [] } }));
-  pods.sync();
   await start();
+  pods.sync();
   pods.put(podOf("more", "3"));
   await turn();
   assert.deepEqual(emitted.map(names), [["good/1"], ["good/1", "more/3"]]);

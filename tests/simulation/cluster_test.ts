@@ -75,19 +75,31 @@ Deno.test("a grace that is shortened later ends the pod sooner", async () => {
   assert.deepEqual(scene.running("slow"), []);
 });
 
-Deno.test("a pod that is deleted by force is stopped with its own grace, and nothing is written of it", async () => {
+Deno.test("a pod that is deleted by force is stopped within seconds whatever its own grace, and nothing is written of it", async () => {
   await using scene = new ClusterScene();
   await scene.start();
-  const spec = { containers: [container("c", [{ ignoresStop: true }])], terminationGracePeriodSeconds: 20 };
+  const spec = { containers: [container("c", [{ ignoresStop: true }])], terminationGracePeriodSeconds: 600 };
   const uid = scene.create("web", spec).metadata?.uid ?? "";
   await scene.advance(2000);
   const from = scene.api.calls.length;
   scene.delete("web", 0);
   assert.equal(scene.pod("web"), undefined);
+  assert.deepEqual(scene.running("web"), ["c#0"]);
+  await scene.advance(10_000);
+  assert.deepEqual([scene.left(uid), scene.writes(from)], [[], []]);
+});
+
+Deno.test("a pod whose object went unseen is stopped with its own grace", async () => {
+  await using scene = new ClusterScene();
+  await scene.start();
+  const spec = { containers: [container("c", [{ ignoresStop: true }])], terminationGracePeriodSeconds: 20 };
+  const uid = scene.create("web", spec).metadata?.uid ?? "";
+  await scene.advance(2000);
+  scene.api.remove(resources.pods, { name: "web", namespace: "default" });
   await scene.advance(15_000);
   assert.deepEqual(scene.running("web"), ["c#0"]);
   await scene.advance(20_000);
-  assert.deepEqual([scene.left(uid), scene.writes(from)], [[], []]);
+  assert.deepEqual(scene.left(uid), []);
 });
 
 Deno.test("two pods of one name, one after the other: each has its own end and its own beginning", async () => {
