@@ -13,6 +13,8 @@ export interface KindRules {
   created(object: KubeObject): KubeObject;
   /** What of a request is taken: the subresource decides. */
   updated(before: KubeObject, given: KubeObject, subresource: string | undefined): KubeObject;
+  /** Whether its objects are marked before they go, also those that go at once. */
+  readonly graceful: boolean;
   /** Seconds that a deleted object has to end; 0 for at once. */
   grace(object: KubeObject, asked: number | undefined): number;
 }
@@ -23,6 +25,7 @@ type Whole = KubeObject & { spec?: unknown; status?: unknown };
 const plain: KindRules = {
   generation: false,
   versionNeeded: false,
+  graceful: false,
   created: (object) => object,
   updated(before, given, subresource) {
     return subresource === "status" ? withSpecOf(before, given) : given;
@@ -41,8 +44,11 @@ const withStatus: KindRules = {
 const pods: KindRules = {
   ...withStatus,
   generation: true,
+  graceful: true,
   created(object) {
-    return { ...withDefaults(object), status: { phase: "Pending" } } as KubeObject;
+    const made: Pod = { ...withDefaults(object), status: { phase: "Pending" } };
+    if (made.spec && (made.spec.terminationGracePeriodSeconds ?? 0) < 0) made.spec.terminationGracePeriodSeconds = 1;
+    return made;
   },
   updated(before, given, subresource) {
     switch (subresource) {
@@ -51,7 +57,7 @@ const pods: KindRules = {
         const owners = before.metadata?.ownerReferences;
         const metadata = { ...kept.metadata, ...(owners ? { ownerReferences: owners } : {}) };
         if (!owners) delete metadata.ownerReferences;
-        return { ...kept, metadata };
+        return { ...withAddresses(kept), metadata };
       }
       case "ephemeralcontainers": {
         const { ephemeralContainers } = (given as Pod).spec ?? {};
@@ -72,6 +78,17 @@ const pods: KindRules = {
     return seconds < 0 ? 1 : seconds;
   },
 };
+
+/** The one address and the first of all are the same; where a request says otherwise, the one counts. */
+function withAddresses(pod: Pod): Pod {
+  const { podIP, podIPs = [] } = pod.status ?? {};
+  const first = podIPs[0]?.ip;
+  if (podIP === first) return pod;
+  return {
+    ...pod,
+    status: podIP ? { ...pod.status, podIPs: [{ ip: podIP }] } : { ...pod.status, ...(first ? { podIP: first } : {}) },
+  };
+}
 
 const rulesByKind: ReadonlyMap<string, KindRules> = new Map([
   ["pods", pods],

@@ -8,7 +8,7 @@ import { isObject, type JsonObject, sameJson } from "./json.ts";
 import { kindRules } from "./kinds.ts";
 import { jsonPatch, mergePatch } from "./patch.ts";
 import { nameOf, ObjectStore } from "./store.ts";
-import { PatchError, strategicMerge } from "./strategic_merge.ts";
+import { MergeKeyError, PatchError, strategicMerge } from "./strategic_merge.ts";
 
 /** Which object is to be deleted, and how. */
 export interface Deletion {
@@ -49,12 +49,15 @@ export class ObjectServer {
   create(resource: ResourceType, given: KubeObject): KubeObject {
     const { generateName, ...rest } = given.metadata ?? {};
     const name = rest.name ?? (generateName === undefined ? undefined : `${generateName}${randomHex(this.#random, 3)}`);
+    if (name === undefined || name === "") {
+      throw failures.invalid(resource, "", "metadata.name: Required value: name or generateName is required");
+    }
     if (resource.namespaced && !rest.namespace) {
       throw failures.badRequest("an empty namespace may not be set during creation");
     }
     const metadata: ObjectMeta = {
       ...rest,
-      ...(name === undefined ? {} : { name }),
+      name,
       ...(generateName === undefined ? {} : { generateName }),
       uid: this.newUid(),
       creationTimestamp: this.#time(),
@@ -74,6 +77,7 @@ export class ObjectServer {
     const name = nameOf(given);
     const before = this.get(resource, name);
     const { uid, resourceVersion } = given.metadata ?? {};
+    if (uid) this.#preconditions(resource, before, { uid });
     if (!resourceVersion && kindRules(resource).versionNeeded) {
       throw failures.invalid(
         resource,
@@ -81,7 +85,7 @@ export class ObjectServer {
         "metadata.resourceVersion: Invalid value: 0: must be specified for an update",
       );
     }
-    this.#preconditions(resource, before, { ...(uid ? { uid } : {}), ...(resourceVersion ? { resourceVersion } : {}) });
+    if (resourceVersion) this.#preconditions(resource, before, { resourceVersion });
     return this.#store(resource, before, given, subresource);
   }
 
@@ -96,6 +100,7 @@ export class ObjectServer {
     try {
       after = apply(resource, before, patch, how.type);
     } catch (thrown) {
+      if (thrown instanceof MergeKeyError) throw failures.internal(thrown.message);
       if (thrown instanceof PatchError) throw failures.badRequest(thrown.message);
       throw thrown;
     }
@@ -171,23 +176,28 @@ export class ObjectServer {
   delete(resource: ResourceType, name: ObjectName, how: Deletion): void {
     const before = this.get(resource, name);
     this.#preconditions(resource, before, how);
-    const asked = kindRules(resource).grace(before, how.gracePeriodSeconds);
+    const rules = kindRules(resource);
+    const asked = rules.grace(before, how.gracePeriodSeconds);
     const { finalizers = [], deletionTimestamp, deletionGracePeriodSeconds: left, generation } = before.metadata ?? {};
-    if (asked === 0 && finalizers.length === 0) return this.store.remove(resource, name);
+    const atOnce = asked === 0 && finalizers.length === 0;
     // A second delete may only hasten the first one.
-    if (deletionTimestamp !== undefined && left !== undefined && asked >= left) return;
-    const since = deletionTimestamp === undefined
-      ? this.#clock.now()
-      : Date.parse(deletionTimestamp) - (left ?? 0) * 1000;
-    this.store.put(resource, {
-      ...before,
-      metadata: {
-        ...before.metadata,
-        deletionTimestamp: this.#time(since + asked * 1000),
-        deletionGracePeriodSeconds: asked,
-        ...(generation === undefined ? {} : { generation: generation + 1 }),
-      },
-    });
+    const hastens = deletionTimestamp === undefined || left === undefined || asked < left;
+    if (hastens && !(atOnce && !rules.graceful)) {
+      const began = deletionTimestamp === undefined
+        ? this.#clock.now()
+        : Date.parse(deletionTimestamp) - (left ?? 0) * 1000;
+      const counted = generation !== undefined && deletionTimestamp === undefined;
+      this.store.put(resource, {
+        ...before,
+        metadata: {
+          ...before.metadata,
+          deletionTimestamp: this.#time(began + asked * 1000),
+          deletionGracePeriodSeconds: asked,
+          ...(counted ? { generation: generation + 1 } : {}),
+        },
+      });
+    }
+    if (atOnce) this.store.remove(resource, name);
   }
 
   /** Binds a pod to a node, as the scheduler does. Throws Conflict when it has one. */

@@ -4,7 +4,12 @@ import { isObject, type JsonObject } from "./json.ts";
 
 /** A patch that the server cannot read; the message is for the client. */
 export class PatchError extends Error {
-  override readonly name = "PatchError";
+  override readonly name: string = "PatchError";
+}
+
+/** A member of a list that lacks what members are told apart by: to a server a fault of its own. */
+export class MergeKeyError extends PatchError {
+  override readonly name = "MergeKeyError";
 }
 
 const orderPrefix = "$setElementOrder/";
@@ -90,7 +95,7 @@ function mergeList(
       continue;
     }
     if (!isObject(item) || item[key] === undefined) {
-      throw new PatchError(`map: ${JSON.stringify(item)} does not contain declared merge key: ${key}`);
+      throw new MergeKeyError(`map: ${JSON.stringify(item)} does not contain declared merge key: ${key}`);
     }
     const at = result.findIndex((other) => id(other) === item[key]);
     if (item.$patch === "delete") {
@@ -102,7 +107,10 @@ function mergeList(
     if (at >= 0) result[at] = merged;
     else result.push(merged);
   }
-  return Array.isArray(how.order) ? inOrder(result, how.order, id, key, current) : result;
+  if (Array.isArray(how.order)) return inOrder(result, how.order, id, key, current);
+  // Without an order of its own, the patch's members are it: new ones go before those that the patch does not name.
+  const order = patch.filter((item) => !(isObject(item) && item.$patch === "delete"));
+  return key === "" ? result : inOrder(result, order, id, key, current);
 }
 
 /** The members that the order names, in its order; the others stay before what they stood before on the server. */
