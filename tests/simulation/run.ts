@@ -158,7 +158,11 @@ export class Simulation {
       events: { pod: () => {}, node: () => {} },
       log,
     };
-    const member = new Scope("member");
+    const member = new Scope("member", {
+      onFailure: (error, task) => {
+        if (life.alive) world.fail("no internal error", `${task} failed: ${error.message}`);
+      },
+    });
     const cluster = world.cluster && makeMember({
       api: world.cluster.api,
       life,

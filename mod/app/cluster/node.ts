@@ -16,6 +16,7 @@ import {
 import { NodeStatusKeeper } from "../../../managers/node/status_keeper.ts";
 import type { NodeProfile } from "../../../managers/node/types.ts";
 import { NodeRecord } from "../../../managers/node/view.ts";
+import { messageOf } from "../../base/errors.ts";
 import { createInformer } from "../../kube/api/informer.ts";
 import { resources } from "../../kube/api/resources.ts";
 import { isApiNotFound } from "../../kube/api/types.ts";
@@ -80,6 +81,9 @@ export function clusterNode(context: ClusterContext, network: NodeNetwork = syst
   };
 }
 
+/** The longest wait before what the node is is read once more, in milliseconds. */
+const profileRetryMs = 10_000;
+
 /** What the node's status is made of besides the context. */
 interface NodeParts {
   readonly network: NodeNetwork;
@@ -96,7 +100,7 @@ async function keepNode(
 ): Promise<void> {
   const { record } = parts;
   const { clients, config, clock, random, log, events, startup } = context;
-  const profile = await nodeProfile(context);
+  const profile = await profileWhenReadable(context, signal);
   const watcher = nodeWatcher(context, profile, parts);
   const situation = (s: AbortSignal) => watcher.situation(s);
   if (config.registerNode) {
@@ -120,6 +124,20 @@ async function keepNode(
     },
   });
   await keeper.run(signal);
+}
+
+/** A disk that does not answer for a while must not cost the node its status. */
+async function profileWhenReadable(context: ClusterContext, signal: AbortSignal): Promise<NodeProfile> {
+  const { clock, log } = context;
+  for (let ms = 1000;; ms = Math.min(ms * 2, profileRetryMs)) {
+    try {
+      return await nodeProfile(context);
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      log.error("what the node is cannot be read; it is not told yet", { error: messageOf(thrown) });
+      await clock.sleep(ms, signal);
+    }
+  }
 }
 
 function isReady({ status }: Node): boolean {
