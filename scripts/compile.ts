@@ -134,6 +134,14 @@ export async function makeExecutable(wanted: Way | "any"): Promise<Way> {
   }
 }
 
+/**
+ * Starts what was made once, so that it is unpacked here and its compiled code kept: an agent whose start has to compile
+ * has 55 MiB more for as long as it runs (measured: 152 MiB against 97), and starts half a second later.
+ */
+async function startOnce(): Promise<void> {
+  await run([output, "--version"], { cwd: "/" });
+}
+
 if (import.meta.main) {
   const [way = "any", ...more] = Deno.args;
   if (more.length > 0 || !["any", "compile", "launcher"].includes(way)) {
@@ -145,6 +153,7 @@ if (import.meta.main) {
     const size = ((await Deno.stat(output)).size / 2 ** 20).toFixed(1);
     print(`${output}: ${size} MiB, made by ${used === "compile" ? "deno compile" : "the launcher way"}`);
     print(`what it may do: ${output}.permissions`);
+    if (used === "launcher") await startOnce();
   } catch (thrown) {
     const text = messageOf(thrown);
     complain(`compile: ${text}`);
