@@ -33,9 +33,9 @@ export async function keepIptables(options: IptablesOptions, signal: AbortSignal
   const { host, clock, log } = options;
   const tables: Tables[] = [];
   for (const family of ["IPv4", "IPv6"] as const) {
-    if (!await host.stat(programs[family])) continue;
     const one = new Tables(host, family, signal);
     try {
+      if (!await host.stat(programs[family])) continue;
       await one.set();
       tables.push(one);
     } catch (thrown) {

@@ -59,7 +59,7 @@ interface Target {
 const limit = 10;
 /** How long a status that tells only of what is under way waits for more, in milliseconds; when many do, longer. */
 const gatherMs = 300;
-const crowdedMs = 1500;
+const crowdedMs = 4000;
 /** Full look for differences (runtime-contract.md section 11), in milliseconds. */
 const resyncMs = 10_000;
 const retryMs = [1000, 2000, 4000, 8000, resyncMs] as const;

@@ -88,7 +88,7 @@ Deno.test("when many pods start at once, even the first word of each waits for w
   const { clock, scope, statuses, make, writes } = setUp();
   const pods = Array.from({ length: 30 }, (_, i) => make(`p${i}`));
   for (const pod of pods) statuses.set(pod, { phase: "Pending", containerStatuses: [status("ContainerCreating")] });
-  await clock.advance(1400);
+  await clock.advance(3900);
   for (const pod of pods) statuses.set(pod, running());
   await clock.advance(1000);
   assert.equal(writes().length, 40);
