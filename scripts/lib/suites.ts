@@ -89,8 +89,8 @@ export async function runTests(options: {
  */
 export async function unitTests(): Promise<Outcome> {
   return sum([
-    await runTests({ name: "unit", paths: ["mod", "managers", "scripts"], parallel: true, within: 180_000 }),
-    await runTests({ name: "unit tests of the CRI", paths: ["cri"], within: 180_000 }),
+    await runTests({ name: "unit", paths: ["mod", "managers", "scripts"], parallel: true, within: 600_000 }),
+    await runTests({ name: "unit tests of the CRI", paths: ["cri"], within: 600_000 }),
   ]);
 }
 
@@ -102,7 +102,7 @@ export async function simulationTests(options: { all?: boolean } = {}): Promise<
     name: "simulation",
     paths: [path],
     parallel: true,
-    within: options.all ? 1_800_000 : 180_000,
+    within: options.all ? 1_800_000 : 600_000,
     ...(options.all ? { env: { DENOLET_KILL_POINTS: "all" } } : {}),
   });
 }
