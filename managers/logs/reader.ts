@@ -1,7 +1,6 @@
-import type { OpenFile } from "../../mod/base/host.ts";
+import type { FileInfo, OpenFile } from "../../mod/base/host.ts";
 import { abortedBy } from "../../mod/base/errors.ts";
 import { isMissing } from "../../mod/base/host_error.ts";
-import { Changes } from "./reader_changes.ts";
 import { LogLines } from "./reader_lines.ts";
 import { tailStart } from "./reader_tail.ts";
 import type { ReadLogsOptions } from "./reader_types.ts";
@@ -10,8 +9,16 @@ import type { ReadLogsOptions } from "./reader_types.ts";
 const blockSize = 256 * 1024;
 /** Longest line of a format that can only be read whole. */
 const longestWhole = 16 * 1024 * 1024;
-/** A followed log is looked at this often when nothing tells of a change: so the end of its container is seen. */
-const lookMs = 1_000;
+/** How often the runtime is asked whether the container of a followed log still runs. */
+const askMs = 1_000;
+/**
+ * Milliseconds from one look at a followed log to the next: the least when there was something new, and half as much
+ * again each time that there was not, up to the most. The log is not watched: the kernel tells a watch of every single
+ * write, which costs several times what reading the file does, and Deno 2.9.3 stands still when a watch is ended, or
+ * another one begun, while it is told of one write after the other.
+ */
+const leastPauseMs = 20;
+const mostPauseMs = 250;
 /** How long a runtime may still write to the file that it has just replaced. */
 const graceMs = 100;
 /** A log to which nothing was added for so long after its container's end is complete. */
@@ -32,27 +39,28 @@ const rotationLooks = 20;
  */
 export async function readLogs(options: ReadLogsOptions): Promise<void> {
   const path = await options.host.realPath(options.path);
-  await using reader = new LogReader({ ...options, path }, await options.host.open(path));
+  using reader = new LogReader({ ...options, path }, await options.host.open(path));
   await reader.run();
 }
 
-class LogReader implements AsyncDisposable {
+class LogReader implements Disposable {
   readonly #o: ReadLogsOptions;
   readonly #lines: LogLines;
-  readonly #changes: Changes;
   #file: OpenFile;
+  /** What the file is, once that was asked. */
+  #own: FileInfo | undefined;
   /** Where to read on. */
   #at = 0;
   #buffer = new Uint8Array(blockSize);
   /** Bytes in the buffer, of a line whose end is not there yet. */
   #kept = 0;
   #askedAt = -Infinity;
+  #pauseMs = leastPauseMs;
 
   constructor(options: ReadLogsOptions, file: OpenFile) {
     this.#o = options;
     this.#file = file;
     this.#lines = new LogLines(options.options, options.log);
-    this.#changes = new Changes(options);
   }
 
   async run(): Promise<void> {
@@ -70,16 +78,13 @@ class LogReader implements AsyncDisposable {
     let ran = false;
     await this.#drain();
     while (!this.#lines.done) {
-      if (clock.now() - this.#askedAt >= lookMs) {
+      if (clock.now() - this.#askedAt >= askMs) {
         const running = await this.#o.isRunning(signal);
         this.#askedAt = clock.now();
         if (!running) break;
         ran = true;
       }
-      const what = await this.#changes.next(lookMs);
-      if (what === "aborted") throw abortedBy(signal);
-      await this.#drain();
-      await this.#renew();
+      await this.#look();
     }
     await this.#drain();
     await this.#renew();
@@ -89,15 +94,29 @@ class LogReader implements AsyncDisposable {
     await this.#finish();
   }
 
-  /** Reads on until nothing was added for a while. A change that is told may be one that was read already. */
-  async #awaitQuiet(): Promise<void> {
-    const { clock, signal } = this.#o;
-    for (let left = rotationLooks, until = clock.now() + quietMs; !this.#lines.done;) {
-      const [file, at] = [this.#file, this.#at];
-      if (await this.#changes.next(Math.max(until - clock.now(), 0)) === "aborted") throw abortedBy(signal);
+  /** Waits a little, `most` milliseconds at most, and reads what is new; tells whether there was anything. */
+  async #look(most = Infinity): Promise<boolean> {
+    const { clock, signal, host, path } = this.#o;
+    await clock.sleep(Math.min(this.#pauseMs, most), signal);
+    const [file, at] = [this.#file, this.#at];
+    this.#own ??= await file.info();
+    const now = await host.stat(path);
+    // Most looks are at a log that is as it was: one question of the kernel is enough for them.
+    if (now?.size !== at || now.ino !== this.#own.ino || now.dev !== this.#own.dev) {
       await this.#drain();
-      await this.#renew();
-      const added = file !== this.#file || at !== this.#at;
+      // A file that is still written to has not been replaced for good.
+      if (at === this.#at) await this.#renew();
+    }
+    const found = file !== this.#file || at !== this.#at;
+    this.#pauseMs = found ? leastPauseMs : Math.min(this.#pauseMs * 1.5, mostPauseMs);
+    return found;
+  }
+
+  /** Reads on until nothing was added for a while. */
+  async #awaitQuiet(): Promise<void> {
+    const { clock } = this.#o;
+    for (let left = rotationLooks, until = clock.now() + quietMs; !this.#lines.done;) {
+      const added = await this.#look(Math.max(until - clock.now(), 0));
       if (!added && clock.now() < until) continue;
       if (!added && (left-- <= 0 || !await this.#renamed())) return;
       until = clock.now() + quietMs;
@@ -118,12 +137,14 @@ class LogReader implements AsyncDisposable {
   async #drain(): Promise<void> {
     while (!this.#lines.done) {
       if (this.#o.signal.aborted) throw abortedBy(this.#o.signal);
-      const read = await this.#file.read(this.#buffer.subarray(this.#kept), this.#at);
-      if (read === 0) return;
+      const room = this.#buffer.subarray(this.#kept);
+      const read = await this.#file.read(room, this.#at);
       this.#at += read;
       this.#kept += read;
       this.#consume();
       await this.#give();
+      // less than there was room for: that was the end
+      if (read < room.length) return;
     }
   }
 
@@ -188,12 +209,12 @@ class LogReader implements AsyncDisposable {
     await this.#finish();
     this.#file[Symbol.dispose]();
     this.#file = next;
+    this.#own = undefined;
     this.#at = 0;
     await this.#drain();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  [Symbol.dispose](): void {
     this.#file[Symbol.dispose]();
-    await this.#changes[Symbol.asyncDispose]();
   }
 }

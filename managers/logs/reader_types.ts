@@ -37,7 +37,7 @@ export interface ReadLogsOptions {
   readonly out: (bytes: Uint8Array) => Promise<void>;
   /** Whether the container still runs; asked at the end of the file, at most once a second. Only for `follow`. */
   readonly isRunning: (signal: AbortSignal) => Promise<boolean>;
-  readonly host: Pick<Host, "realPath" | "open" | "stat" | "watch">;
+  readonly host: Pick<Host, "realPath" | "open" | "stat">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;

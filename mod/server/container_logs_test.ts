@@ -33,21 +33,27 @@ interface World extends AsyncDisposable {
   port: number;
   url: (path: string) => string;
   state: { running: boolean; fault?: Error };
-  watchEnded: Promise<void>;
+  /** Resolves when no log is open any more. */
+  closed(): Promise<void>;
 }
 
 async function world(): Promise<World> {
   const host = new FakeHost({
     files: Object.fromEntries(["c", "c-old", "init", "debug"].map((name) => [`/l/${name}`, line(`of ${name}`)])),
   });
-  const ended = Promise.withResolvers<void>();
-  const watch = host.watch.bind(host);
-  host.watch = async function* (path, signal) {
-    try {
-      yield* watch(path, signal);
-    } finally {
-      ended.resolve();
-    }
+  let [opened, waiting] = [0, () => {}];
+  const open = host.open.bind(host);
+  host.open = async (path) => {
+    const file = await open(path);
+    opened++;
+    return {
+      read: (into, at) => file.read(into, at),
+      info: () => file.info(),
+      [Symbol.dispose]() {
+        file[Symbol.dispose]();
+        if (--opened === 0) waiting();
+      },
+    };
   };
   const state: World["state"] = { running: true };
   const runtime = {
@@ -67,7 +73,7 @@ async function world(): Promise<World> {
     port: server.port,
     url: (path) => `http://127.0.0.1:${server.port}/containerLogs/${path}`,
     state,
-    watchEnded: ended.promise,
+    closed: () => opened === 0 ? Promise.resolve() : new Promise((resolve) => waiting = resolve),
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
@@ -125,7 +131,7 @@ Deno.test("follow: the head comes at once, each line as it is written, and a cli
     w.host.put("/l/c", line("one") + line("two"));
     assert.equal(await client.until("two\n\r\n"), "4\r\ntwo\n\r\n");
   }
-  await w.watchEnded;
+  await w.closed();
 });
 
 Deno.test("follow ends with its container, but not with a runtime that is away", async () => {
@@ -140,5 +146,5 @@ Deno.test("follow ends with its container, but not with a runtime that is away",
   w.host.put("/l/c", line("of c") + line("more"));
   assert.equal(new TextDecoder().decode((await reader?.read())?.value), "more\n");
   await reader?.cancel();
-  await w.watchEnded;
+  await w.closed();
 });
