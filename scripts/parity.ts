@@ -15,6 +15,7 @@ import { differences, sorted, told } from "./parity/differences.ts";
 import { intended } from "./parity/intended.ts";
 import type { Json } from "./parity/plain.ts";
 import { runPods } from "./parity/run.ts";
+import type { Scenario } from "./parity/scenario.ts";
 import { objects, scenarios } from "./parity/scenarios.ts";
 import { type Side, withSide } from "./parity/sides.ts";
 
@@ -28,6 +29,7 @@ scripts/parity/intended.ts does not list with its reason. Needs root; five to te
   --program PATH     our executable (default: the sources)
   --containerd V     v2 (default) or debian
   --reference FILE   what the real kubelet did in a run before, instead of running it; of the same pods
+  --ours FILE        the same of ours; with both, nothing is run
   --save DIR         keeps what was seen as DIR/reference.json and DIR/ours.json
   --within SECONDS   how long a step of a pod may take (default: 180)
   --all              prints the intended differences too`;
@@ -42,6 +44,7 @@ async function main(args: string[]): Promise<number> {
       program: { type: "string" },
       containerd: { type: "string", default: "v2" },
       reference: { type: "string" },
+      ours: { type: "string" },
       save: { type: "string" },
       within: { type: "string", default: "180" },
       all: { type: "boolean", default: false },
@@ -61,17 +64,34 @@ async function main(args: string[]): Promise<number> {
   const unknown = values.only.filter((name) => !pods.some((one) => one.name === name));
   if (unknown.length > 0) throw new Error(`--only ${unknown.join(", ")}: no such pod`);
 
-  const kept = values.reference === undefined ? undefined : await Deno.readTextFile(values.reference);
+  const seen: Partial<Record<Side, Json>> = {};
+  for (const side of ["reference", "ours"] as const) {
+    const path = values[side];
+    if (path !== undefined) seen[side] = JSON.parse(await Deno.readTextFile(path));
+  }
+  const sides = (["reference", "ours"] as const).filter((side) => seen[side] === undefined);
+  if (sides.length > 0) await runSides(sides, seen, { ...values, containerd: values.containerd, withinMs, pods });
+  return report(seen.reference ?? null, seen.ours ?? null, values.all);
+}
+
+interface RunWanted {
+  readonly containerd: "v2" | "debian";
+  readonly withinMs: number;
+  readonly pods: readonly Scenario[];
+  readonly program?: string | undefined;
+  readonly save?: string | undefined;
+}
+
+/** Runs the pods on the kubelets that were not run before; `seen` gets what they did. */
+async function runSides(sides: readonly Side[], seen: Partial<Record<Side, Json>>, wanted: RunWanted): Promise<void> {
+  const { withinMs, pods } = wanted;
   const started = systemClock.now();
   const log = (line: string) => complain(`${((systemClock.now() - started) / 1000).toFixed(0).padStart(4)} s  ${line}`);
-  const sides: readonly Side[] = kept === undefined ? ["reference", "ours"] : ["ours"];
-  const seen: Partial<Record<Side, Json>> = kept === undefined ? {} : { reference: JSON.parse(kept) };
-
   await ensureInstalled();
-  const binDir = values.containerd === "v2" ? await ensureContainerd2({ log }) : "/usr/bin";
+  const binDir = wanted.containerd === "v2" ? await ensureContainerd2({ log }) : "/usr/bin";
   await using plane = await ControlPlane.start({ name: nodeName, programs: await ensureControlPlane({ log }) });
   using clients = await adminOf(plane);
-  await using containerd = await startContainerd({ name: nodeName, version: values.containerd, binDir });
+  await using containerd = await startContainerd({ name: nodeName, version: wanted.containerd, binDir });
   await containerd.importImages();
   for (const [path, object] of objects) {
     const { status, text } = await plane.raw(path, {
@@ -87,7 +107,7 @@ async function main(args: string[]): Promise<number> {
     containerd,
     nodeName,
     port: freePort(),
-    ...(values.program === undefined ? {} : { program: values.program }),
+    ...(wanted.program === undefined ? {} : { program: wanted.program }),
   };
   for (const side of sides) {
     const say = (line: string) => log(`${side}: ${line}`);
@@ -97,12 +117,11 @@ async function main(args: string[]): Promise<number> {
       (agent) => runPods({ ...options, agent, scenarios: pods, withinMs, log: say }),
     );
     seen[side] = tree;
-    if (values.save !== undefined) {
-      await Deno.mkdir(values.save, { recursive: true });
-      await Deno.writeTextFile(`${values.save}/${side}.json`, `${JSON.stringify(tree, null, 1)}\n`);
+    if (wanted.save !== undefined) {
+      await Deno.mkdir(wanted.save, { recursive: true });
+      await Deno.writeTextFile(`${wanted.save}/${side}.json`, `${JSON.stringify(tree, null, 1)}\n`);
     }
   }
-  return report(seen.reference ?? null, seen.ours ?? null, values.all);
 }
 
 async function adminOf(plane: ControlPlane): Promise<ReturnType<typeof createClients>> {

@@ -136,7 +136,7 @@ Deno.test("texts of events and errors", async () => {
   assert.deepEqual(await reasonOf(ensure("Web:1")), [
     "InvalidImageName",
     'Failed to apply default image tag "Web:1": couldn\'t parse image name "Web:1": ' +
-    "invalid reference format: repository name (Web) must be lowercase",
+    "invalid reference format: repository name (library/Web) must be lowercase",
   ]);
   assert.match(said()[0] ?? "", /^Warning InspectFailed: Failed to apply default image tag "Web:1"/);
   assert.equal(runtime.calls.length, 0);

@@ -26,6 +26,11 @@ const longestPath = 255;
 /** No valid reference is longer than host name, path, tag and digest at their longest. */
 const longestReference = 1024;
 
+/** A bare name stands for one of the default registry's own repositories, whose path has a prefix. */
+function pathOf(name: string, elsewhere: boolean): string {
+  return elsewhere || name.includes("/") ? name : `library/${name}`;
+}
+
 function digestFault(digest: string): string | undefined {
   const colon = digest.indexOf(":");
   const length = digestLengths.get(digest.slice(0, colon));
@@ -50,14 +55,13 @@ export function parseReference(text: string): ImageReference {
   const remainder = hasHost ? text.slice(slash + 1) : text;
   const path = remainder.split(":")[0] ?? "";
   if (path.toLowerCase() !== path) {
-    throw new Error(`invalid reference format: repository name (${path}) must be lowercase`);
+    throw new Error(`invalid reference format: repository name (${pathOf(path, hasHost)}) must be lowercase`);
   }
   const match = hasHost && !domain.test(first) ? null : rest.exec(remainder);
   if (!match) throw new Error("invalid reference format");
   const [, name = "", tag, digest] = match;
   const registry = !hasHost || first === "index.docker.io" ? defaultRegistry : first;
-  // A bare name stands for one of the default registry's own repositories, whose path has a prefix.
-  const full = registry !== defaultRegistry || name.includes("/") ? name : `library/${name}`;
+  const full = pathOf(name, registry !== defaultRegistry);
   if (full.length > longestPath) {
     throw new Error(`repository name must not be more than ${longestPath} characters`);
   }

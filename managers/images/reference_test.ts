@@ -33,7 +33,7 @@ Deno.test("what is no name is refused with the reason", () => {
     ["a:b:c", /invalid reference format$/],
     ["-a", /invalid reference format$/],
     ["https://x/y", /invalid reference format$/],
-    ["BusyBox", /repository name \(BusyBox\) must be lowercase/],
+    ["BusyBox", /repository name \(library\/BusyBox\) must be lowercase/],
     ["x.y/Foo:1", /repository name \(Foo\) must be lowercase/],
     ["a b/c", /invalid reference format$/],
     [hex, /cannot specify 64-byte hexadecimal strings/],

@@ -102,7 +102,7 @@ export class AgentPodBuilder implements PodBuilder {
   }
 
   #tell(pod: BoundPod, event: DnsEvent): void {
-    const key = `${pod.metadata.uid} ${event.reason}`;
+    const key = `${pod.metadata.uid} ${event.about} ${event.reason}`;
     if (this.#told.has(key)) return;
     if (this.#told.size > 1000) this.#told.clear();
     this.#told.add(key);

@@ -326,7 +326,8 @@ Deno.test("a container that does not start leaves its reason", async () => {
     call === "StartContainer" ? { error: new RuntimeError(call, grpcCode.Unknown, "exec: not found") } : undefined
   );
   const { result } = await t.apply({ createSandbox: { attempt: 0, ...why }, start: [start("regular", "a")] });
-  assert.equal(result?.failures.get("a")?.reason, "RunContainerError");
+  // The runtime's own words: which call of which container it was, event and status tell.
+  assert.deepEqual(result?.failures.get("a"), { reason: "RunContainerError", message: "exec: not found" });
   t.fail((call) =>
     call === "CreateContainer" ? { error: new RuntimeError(call, grpcCode.Unknown, "bad mount") } : undefined
   );

@@ -1,4 +1,4 @@
-import type { RuntimeService, SandboxConfigInit } from "../../cri/api.ts";
+import { RuntimeError, type RuntimeService, type SandboxConfigInit } from "../../cri/api.ts";
 import type { Clock } from "../../mod/base/clock.ts";
 import { KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Because } from "../../mod/base/journal.ts";
@@ -155,7 +155,7 @@ export class Starter {
       return id;
     } catch (thrown) {
       if (signal.aborted) throw thrown;
-      throw this.#failed(request, "CreateContainerError", messageOf(thrown), thrown);
+      throw this.#failed(request, "CreateContainerError", runtimeWords(thrown), thrown);
     }
   }
 
@@ -165,7 +165,7 @@ export class Starter {
       this.#event(request, "Normal", "Started", "Container started");
     } catch (thrown) {
       if (request.signal.aborted) throw thrown;
-      throw this.#failed(request, "RunContainerError", messageOf(thrown), thrown);
+      throw this.#failed(request, "RunContainerError", runtimeWords(thrown), thrown);
     }
   }
 
@@ -231,3 +231,8 @@ function reasonOf(thrown: unknown): string | undefined {
 export function startFailure(thrown: unknown): { reason: string; message: string } {
   return { reason: reasonOf(thrown) ?? "RunContainerError", message: messageOf(thrown) };
 }
+/** What the runtime said, without which call of which container it was: that the event and the status tell. */
+function runtimeWords(thrown: unknown): string {
+  return thrown instanceof RuntimeError ? thrown.details : messageOf(thrown);
+}
+

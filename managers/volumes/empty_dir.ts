@@ -16,6 +16,12 @@ export interface MemoryVolumes {
   readonly noswap?: boolean;
 }
 
+/** Whether the tmpfs of a kernel (its release, such as 6.1.0-25-amd64) knows `noswap`: from 6.4 on. */
+export function knowsNoswap(kernelVersion: string): boolean {
+  const [major = 0, minor = 0] = kernelVersion.split(".").map((part) => parseInt(part, 10));
+  return major > 6 || (major === 6 && minor >= 4);
+}
+
 /** Bytes of a memory-backed volume: the smallest of node allocatable, pod limit and sizeLimit; 0 when none is set. */
 export function memoryVolumeSize(context: SetUpContext, memory: MemoryVolumes): bigint {
   const limit = sizeLimitOf(context.volume) ?? 0n;

@@ -4,6 +4,7 @@ import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
 import { createEnvSource } from "../../managers/runtime/env_source.ts";
 import { canMountImages } from "../../managers/runtime/image_volumes.ts";
 import { createUserNamespaces } from "../../managers/userns/manager.ts";
+import { knowsNoswap } from "../../managers/volumes/empty_dir.ts";
 import { createVolumeManager } from "../../managers/volumes/manager.ts";
 import { standardPlugins } from "../../managers/volumes/standard.ts";
 import type { SubPaths, VolumeManager } from "../../managers/volumes/types.ts";
@@ -87,7 +88,10 @@ export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & Orph
 /** The volumes that the agent can give: those of the node, and what a cluster adds. */
 export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubPaths {
   const allocatable = () => o.facts.allocatable;
-  const memory = { allocatableMemory: () => valueBig(parseQuantity(o.facts.allocatable.memory ?? "0")) };
+  const memory = {
+    allocatableMemory: () => valueBig(parseQuantity(o.facts.allocatable.memory ?? "0")),
+    noswap: knowsNoswap(o.facts.kernelVersion),
+  };
   const manager = createVolumeManager({
     host: o.host,
     clock: o.clock,

@@ -52,7 +52,12 @@ function children(value: Json): Children | undefined {
 
 function namesOf(elements: readonly Json[]): string[] | undefined {
   const name = (one: Json, key: string) => {
-    const value = typeof one === "object" && one !== null && !Array.isArray(one) ? one[key] : undefined;
+    const whole = typeof one === "object" && one !== null && !Array.isArray(one) ? one : {};
+    const reference = whole.podRef;
+    // the statistics of a pod
+    const value = typeof reference === "object" && reference !== null && !Array.isArray(reference)
+      ? reference[key]
+      : whole[key];
     return typeof value === "string" ? value : undefined;
   };
   for (const key of keys) {

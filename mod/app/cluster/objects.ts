@@ -8,6 +8,7 @@ import { createEnvSource } from "../../../managers/runtime/env_source.ts";
 import { ServiceAccountTokens } from "../../../managers/tokens/manager.ts";
 import { apiProjections } from "../../../managers/volumes/api_projections.ts";
 import { configMapPlugin, secretPlugin } from "../../../managers/volumes/api_volumes.ts";
+import { knowsNoswap } from "../../../managers/volumes/empty_dir.ts";
 import { isAborted, KubeletError } from "../../base/errors.ts";
 import { createInformer } from "../../kube/api/informer.ts";
 import { resources } from "../../kube/api/resources.ts";
@@ -96,7 +97,10 @@ export function objectsPart(context: ClusterContext): ClusterPart {
     onChange: (uid) => agent?.podChanged(uid, { volumes: true }),
   });
   const services = createInformer({ client, resource: resources.services, clock, random, log, keep: whatEnvNeeds });
-  const memory = { allocatableMemory: () => valueBig(parseQuantity(facts.allocatable.memory ?? "0")) };
+  const memory = {
+    allocatableMemory: () => valueBig(parseQuantity(facts.allocatable.memory ?? "0")),
+    noswap: knowsNoswap(facts.kernelVersion),
+  };
   return {
     podObjects: {
       register: (pod: BoundPod) => objects.register(pod),

@@ -69,7 +69,9 @@ function withinBudget(status: ContainerStatus, bytes: number): ContainerStatus {
 
 function rejectedStatus(input: StatusInput, previous: PodStatus): PodStatus {
   const { pod, rejected, now } = input;
+  const generation = pod.metadata.generation ?? 0;
   return {
+    ...(generation > 0 ? { observedGeneration: generation } : {}),
     phase: "Failed",
     message: `Pod was rejected: ${rejected?.message ?? ""}`,
     reason: rejected?.reason ?? "",

@@ -190,6 +190,8 @@ Deno.test("termination messages share the pod's budget, and no character is cut 
 
 Deno.test("a rejected pod is Failed with the reason, and nothing else is made up", () => {
   const rejected = { reason: "OutOfcpu", message: "Node didn't have enough resource: cpu" };
+  const later = { ...input({ rejected }).pod, metadata: { ...input({ rejected }).pod.metadata, generation: 2 } };
+  assert.equal(generateStatus(input({ rejected, pod: later })).observedGeneration, 2);
   assert.deepEqual(generateStatus(input({ rejected })), {
     phase: "Failed",
     message: "Pod was rejected: Node didn't have enough resource: cpu",

@@ -135,16 +135,22 @@ function health(page: MetricsPage, { metrics, healthChecks }: KubeletPageOptions
 export function slisPage(options: KubeletPageOptions): string {
   const page = new MetricsPage();
   health(page, options);
+  startTime(page, options);
   return page.text();
 }
 
 /** The page /metrics/probes (metrics.md section 7). */
-export function probesPage({ metrics, backend: { host } }: KubeletPageOptions): string {
+export function probesPage(options: KubeletPageOptions): string {
+  const { metrics } = options;
   const page = new MetricsPage();
   metrics.forgetProbes();
   metrics.probes.writeTo(page);
   metrics.probeSeconds.writeTo(page);
+  startTime(page, options);
+  return page.text();
+}
+
+function startTime(page: MetricsPage, { backend: { host } }: KubeletPageOptions): void {
   const started = startOf(host);
   if (started !== undefined) gauge(page, "process_start_time_seconds", startHelp, started);
-  return page.text();
 }

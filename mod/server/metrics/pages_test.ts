@@ -118,6 +118,7 @@ Deno.test("/stats/summary: seconds, room below a limit or the node's memory, not
       majorPageFaults: 1,
       psi,
     },
+    io: { time, psi },
     swap: { time, swapAvailableBytes: 0, swapUsageBytes: 0 },
   });
   const [pod] = summary.pods;

@@ -109,7 +109,7 @@ function groupStats(sample: RatedSample, small: boolean, limit: number | undefin
       majorPageFaults: memory.majorPageFaults,
       psi: small ? undefined : psiStats(psi?.memory),
     },
-    io: small || !psi?.io ? undefined : { time: at, psi: psiStats(psi.io) },
+    io: small ? undefined : { time: at, psi: psiStats(psi?.io) },
     swap: swapStats(sample.at, swap),
   };
 }
