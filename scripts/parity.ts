@@ -30,7 +30,7 @@ scripts/parity/intended.ts does not list with its reason. Needs root; five to te
   --containerd V     v2 (default) or debian
   --reference FILE   what the real kubelet did in a run before, instead of running it; of the same pods
   --ours FILE        the same of ours; with both, nothing is run
-  --save DIR         keeps what was seen as DIR/reference.json and DIR/ours.json
+  --save DIR         keeps what was seen as DIR/reference.json and DIR/ours.json, with their logs
   --within SECONDS   how long a step of a pod may take (default: 180)
   --all              prints the intended differences too`;
 
@@ -101,7 +101,9 @@ async function runSides(sides: readonly Side[], seen: Partial<Record<Side, Json>
     });
     if (status !== 201) throw new Error(`${path}: ${status} ${text}`);
   }
+  if (wanted.save !== undefined) await Deno.mkdir(wanted.save, { recursive: true });
   const options = {
+    save: wanted.save,
     plane,
     admin: clients.main,
     containerd,
@@ -118,7 +120,6 @@ async function runSides(sides: readonly Side[], seen: Partial<Record<Side, Json>
     );
     seen[side] = tree;
     if (wanted.save !== undefined) {
-      await Deno.mkdir(wanted.save, { recursive: true });
       await Deno.writeTextFile(`${wanted.save}/${side}.json`, `${JSON.stringify(tree, null, 1)}\n`);
     }
   }

@@ -20,6 +20,8 @@ export interface SideOptions {
   /** Our executable; scripts/agent.sh when not given. */
   readonly program?: string;
   readonly log: (line: string) => void;
+  /** Where its log is kept, as SIDE.log. */
+  readonly save?: string | undefined;
 }
 
 const signal = new AbortController().signal;
@@ -65,6 +67,7 @@ export async function withSide<T>(
     throw thrown;
   } finally {
     await agent.kill();
+    if (options.save !== undefined) await Deno.copyFile(agent.paths.log, `${options.save}/${side}.log`);
     await containerd.removePods();
     await agent.clean();
     await wiped(options);

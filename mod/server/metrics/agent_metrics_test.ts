@@ -196,8 +196,9 @@ Deno.test("the process, and health", async () => {
   ]);
   fail();
   const health = 'name="syncloop"';
-  assert(slisPage(options).includes("\nprocess_start_time_seconds 1700000000.22\n"));
-  assert.deepEqual(slisPage(options).split("\n").filter((line) => line.startsWith("kubernetes")), [
+  const slis = slisPage(options);
+  assert(slis.includes("\nprocess_start_time_seconds 1700000000.22\n"));
+  assert.deepEqual(slis.split("\n").filter((line) => line.startsWith("kubernetes")), [
     `kubernetes_healthcheck{${health},type="healthz"} 0`,
     `kubernetes_healthchecks_total{${health},status="success",type="healthz"} 1`,
     `kubernetes_healthchecks_total{${health},status="error",type="healthz"} 1`,
