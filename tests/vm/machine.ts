@@ -53,6 +53,11 @@ export class Machine implements AsyncDisposable {
     }
   }
 
+  /** Where the agent's HTTPS port of the machine is reached from here. */
+  get api(): string {
+    return `https://127.0.0.1:${Number(env.VM_PORT_BASE) + 250}`;
+  }
+
   /** Runs a shell script inside; what it writes. Throws unless it ends with code 0. */
   async sh(script: string): Promise<string> {
     return (await run(["bash", `${scripts}/vm.sh`, "exec", `set -eu\n${script}`], { env })).trimEnd();

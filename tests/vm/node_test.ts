@@ -1,5 +1,4 @@
 import assert from "@assert";
-import type { Container, Pod, PodSpec } from "../../mod/kube/types.ts";
 import { run } from "../../scripts/lib/command.ts";
 import { remove, repository } from "../../scripts/lib/files.ts";
 import { print } from "../../scripts/lib/print.ts";
@@ -8,40 +7,10 @@ import { buildImages } from "../../scripts/node/images.ts";
 import { groupPaths, limitFiles, weight } from "./cgroups.ts";
 import { Machine } from "./machine.ts";
 import { type Driver, VmNode } from "./node.ts";
+import { bestEffort, burstable, guaranteed, pod } from "./pods.ts";
 
 const Mi = 2 ** 20;
 
-function pod(name: string, container: Partial<Container>, spec: Partial<PodSpec> = {}): Pod {
-  return {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, namespace: "default" },
-    spec: {
-      terminationGracePeriodSeconds: 2,
-      containers: [{ name: "main", image: "localhost/web:1", imagePullPolicy: "Never", ...container }],
-      ...spec,
-    },
-  };
-}
-
-// Emulated: a program that takes 10 ms elsewhere may take seconds.
-const patient = { periodSeconds: 10, timeoutSeconds: 60, failureThreshold: 10 };
-const amounts = { cpu: "200m", memory: "64Mi" };
-const guaranteed = pod("guaranteed", {
-  resources: { requests: amounts, limits: amounts },
-  readinessProbe: { httpGet: { path: "/healthz", port: 80 }, ...patient },
-  livenessProbe: { httpGet: { path: "/", port: 80 }, ...patient },
-});
-const burstable = (args: Partial<Container> = {}) =>
-  pod("burstable", {
-    resources: { requests: { cpu: "250m", memory: "16Mi" }, limits: { memory: "48Mi" } },
-    readinessProbe: { tcpSocket: { port: 80 }, ...patient },
-    volumeMounts: [{ name: "scratch", mountPath: "/scratch" }],
-    ...args,
-  }, { volumes: [{ name: "scratch", emptyDir: { medium: "Memory", sizeLimit: "4Mi" } }] });
-const bestEffort = pod("best-effort", {
-  readinessProbe: { exec: { command: ["test", "-d", "/www"] }, ...patient },
-});
 const names = ["guaranteed", "burstable", "best-effort"];
 
 /** What goes into the machine: this repository as it is now, Deno with its npm packages, images, containerd 2. */
