@@ -55,6 +55,8 @@ export function statusOf(
     hostIPs: facts.hostIPs(),
     now: facts.clock.now(),
     terminating: situation.terminating,
+    // The sandbox of a pod that was stopped is of no use any more: containerd 2 may still list it as ready for a moment.
+    ...(stopped ? { createSandboxNeeded: true } : {}),
     // A terminal phase is for a pod of which nothing runs any more.
     ...(failed && stopped ? { forced: failed } : {}),
     runtimeName: facts.runtimeName,
