@@ -51,6 +51,8 @@ function children(value: Json): Children | undefined {
 }
 
 function namesOf(elements: readonly Json[]): string[] | undefined {
+  const words = elements.filter((one) => typeof one === "string");
+  if (words.length === elements.length && new Set(words).size === words.length) return words;
   const name = (one: Json, key: string) => {
     const whole = typeof one === "object" && one !== null && !Array.isArray(one) ? one : {};
     const reference = whole.podRef;

@@ -15,6 +15,8 @@ const id = /[0-9a-f]{8}([-_])[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}
 const words: readonly (readonly [RegExp, string])[] = [
   [/\b(containerd:\/\/)?[0-9a-f]{64}\b(?<!sha256:[0-9a-f]{64})/g, "<container>"],
   [id, "<uid>"],
+  // of a static pod
+  [/(?<=_default\()[0-9a-f]{32}(?=\))/g, "<uid>"],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g, "<time>"],
   [/\bkube-api-access-[a-z0-9]{5}\b/g, "kube-api-access-<random>"],
   // a local address with its port first: the port is any
@@ -64,7 +66,10 @@ function owners(entries: readonly ManagedFields[], options: PlainOptions): Json 
   for (const { manager = "?", operation = "?", subresource = "", fieldsV1 } of entries) {
     const key = `${manager} ${operation} ${subresource}`.trim();
     const fields = { ...out[key] as { [key: string]: Json } | undefined };
-    for (const path of fieldPaths(fieldsV1)) fields[plainText(path, options)] = true;
+    for (const path of fieldPaths(fieldsV1)) {
+      // who wrote a time follows from when the value changed, which may be within the second of the one before
+      if (!/\/last(Heartbeat|Transition|Probe|Update)Time$/.test(path)) fields[plainText(path, options)] = true;
+    }
     out[key] = fields;
   }
   return out;
