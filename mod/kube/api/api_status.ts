@@ -3,6 +3,9 @@ import { ApiError } from "./types.ts";
 /** Bytes of a message that is kept. */
 const messageLength = 4096;
 
+/** The longest pause that is taken from a server, in seconds: one slip of it must not silence the node for days. */
+const longestAsked = 300;
+
 /** What a code means when the server does not say it in a Status. */
 const reasons: Readonly<Record<number, string>> = {
   400: "BadRequest",
@@ -44,7 +47,7 @@ export function errorOf({ status, retryAfter, body, text = "", what }: FailedAns
   return new ApiError(message.slice(0, messageLength), {
     status: code,
     reason: said?.reason || reasons[code] || (code >= 500 ? "InternalError" : "Unknown"),
-    ...(seconds === undefined ? {} : { retryAfterMs: seconds * 1000 }),
+    ...(seconds === undefined ? {} : { retryAfterMs: Math.min(seconds, longestAsked) * 1000 }),
   });
 }
 

@@ -45,6 +45,8 @@ export interface HttpApiClientOptions {
 const answerLimit = 256 * 2 ** 20;
 const lineLimit = 16 * 2 ** 20;
 const pageSize = 500;
+/** Pages of one list; a server that always has another would be read without end. */
+const pagesLimit = 2000;
 /** How often a request is sent again that the server put off. */
 const retries = 10;
 /** How long a watch may outlast the time that the server was given for it, and that time when nothing is said. */
@@ -78,7 +80,8 @@ export class HttpApiClient implements ApiClient {
 
   async get<T extends KubeObject>(resource: ResourceType<T>, name: ObjectName, options: GetOptions): Promise<T> {
     const { resourceVersion } = options;
-    return await this.#object<T>({ method: "GET", path: pathOf(resource, name), query: { resourceVersion } }, options);
+    const path = pathOf(resource, name);
+    return await this.#whole(resource, { method: "GET", path, query: { resourceVersion } }, options);
   }
 
   async list<T extends KubeObject>(resource: ResourceType<T>, options: ListOptions): Promise<ListOf<T>> {
@@ -101,29 +104,29 @@ export class HttpApiClient implements ApiClient {
     const items: T[] = [];
     const filled = { apiVersion: apiVersionOf(resource), kind: resource.kind };
     let next: string | undefined;
-    for (;;) {
+    for (let pages = 1;; pages++) {
       const from = next === undefined ? { resourceVersion: options.resourceVersion } : { continue: next };
       const query = { fieldSelector, labelSelector, limit, ...from };
-      let page: { items?: unknown; metadata?: { resourceVersion?: string; continue?: string } };
+      let page: Page;
       try {
         page = await this.#object({ method: "GET", path, query }, options);
       } catch (thrown) {
         if (next !== undefined && thrown instanceof ApiError && thrown.status === 410) throw new ExpiredPages();
         throw thrown;
       }
-      if (page.items !== null && page.items !== undefined && !Array.isArray(page.items)) {
-        throw new KubeletError("Network", `GET ${path}: the answer is no list`);
-      }
       // Members of a list do not say what they are.
-      for (const item of page.items ?? []) items.push({ ...filled, ...item });
+      for (const item of itemsOf(page, `${resource.kind}List`, `GET ${path}`)) items.push({ ...item, ...filled } as T);
       next = page.metadata?.continue || undefined;
+      if (next !== undefined && pages >= pagesLimit) {
+        throw new KubeletError("Network", `GET ${path}: the list has more than ${pagesLimit} pages`);
+      }
       if (next === undefined) return { items, resourceVersion: page.metadata?.resourceVersion ?? "" };
     }
   }
 
   async create<T extends KubeObject>(resource: ResourceType<T>, object: T, options: CallOptions): Promise<T> {
     const path = pathOf(resource, { namespace: object.metadata?.namespace });
-    return await this.#object<T>({ method: "POST", path, body: named(resource, object) }, options);
+    return await this.#whole(resource, { method: "POST", path, body: named(resource, object) }, options);
   }
 
   async replace<T extends KubeObject>(
@@ -132,7 +135,7 @@ export class HttpApiClient implements ApiClient {
     options: CallOptions & { readonly subresource?: string },
   ): Promise<T> {
     const path = pathOf(resource, nameOf(object), options.subresource);
-    return await this.#object<T>({ method: "PUT", path, body: named(resource, object) }, options);
+    return await this.#whole(resource, { method: "PUT", path, body: named(resource, object) }, options);
   }
 
   async patch<T extends KubeObject>(
@@ -142,7 +145,7 @@ export class HttpApiClient implements ApiClient {
     options: PatchOptions,
   ): Promise<T> {
     const { type, subresource, fieldManager, force } = options;
-    return await this.#object<T>({
+    return await this.#whole(resource, {
       method: "PATCH",
       path: pathOf(resource, name, subresource),
       query: { fieldManager, force },
@@ -207,11 +210,22 @@ export class HttpApiClient implements ApiClient {
     const response = await this.#send({ method: "GET", path, query }, deadline, true);
     deadline.extend(timeoutSeconds * 1000 + slackMs, `${what}: not ended by the server`);
     try {
-      for await (const line of linesOf(response.body, lineLimit)) yield eventOf<T>(line, what);
+      for await (const line of linesOf(response.body, lineLimit)) yield eventOf(line, resource, what);
     } catch (thrown) {
       if (deadline.over) connections.renew(generation);
       throw brokenBy(thrown, deadline.signal);
     }
+  }
+
+  /** Sends a request that is answered with an object of the kind; rejects with code Network when it is another. */
+  async #whole<T extends KubeObject>(resource: ResourceType<T>, request: Request, options: CallOptions): Promise<T> {
+    const object = await this.#object<KubeObject>(request, options);
+    const { kind } = object;
+    if (kind === undefined || kind === resource.kind) return object as T;
+    throw new KubeletError(
+      "Network",
+      `${request.method} ${request.path}: the answer is no ${resource.kind}, but of kind ${shownKind(kind)}`,
+    );
   }
 
   /** Sends a request and reads the object that answers it. */
@@ -327,12 +341,54 @@ function jsonOf(text: string, response: HttpResponse, what: string): unknown {
   } catch (thrown) {
     throw new KubeletError("Network", `${what}: the answer is no JSON: ${messageOf(thrown)}`, { cause: thrown });
   }
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    // Some put a failure behind a code of success; read as a list, it would be one without any object.
+    if ("kind" in value && value.kind === "Status" && "status" in value && value.status !== "Success") {
+      throw errorOf({ status: 500, body: value, what });
+    }
+    return value;
+  }
   const shown = type === "" ? "of no type" : type;
   throw new KubeletError("Network", `${what}: the answer is no object of the API but ${shown}: ${text.slice(0, 200)}`);
 }
 
-function eventOf<T extends KubeObject>(line: string, what: string): WatchEvent<T> {
+interface Page {
+  readonly kind?: unknown;
+  readonly items?: unknown;
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+}
+
+/** The members of a list. Whatever is no list is none without members: what is known would all count as deleted. */
+function itemsOf({ kind, items }: Page, wanted: string, what: string): KubeObject[] {
+  if (kind !== wanted || (items !== null && items !== undefined && !Array.isArray(items))) {
+    throw new KubeletError("Network", `${what}: the answer is no ${wanted}, but of kind ${shownKind(kind)}`);
+  }
+  for (const [i, item] of (items ?? []).entries()) {
+    if (isNamed(item)) continue;
+    throw new KubeletError("Network", `${what}: item ${i} of the list is no object with a name`);
+  }
+  return items ?? [];
+}
+
+/** Why an object is not one of the kind; undefined when it is. */
+function strangeness(object: unknown, { kind }: ResourceType): string | undefined {
+  if (!isNamed(object)) return "has no name";
+  return object.kind === undefined || object.kind === kind
+    ? undefined
+    : `is no ${kind}, but of kind ${shownKind(object.kind)}`;
+}
+
+function isNamed(value: unknown): value is KubeObject {
+  const { metadata } = (value ?? {}) as { metadata?: unknown };
+  const { name } = (metadata ?? {}) as { name?: unknown };
+  return typeof name === "string" && name !== "";
+}
+
+function shownKind(kind: unknown): string {
+  return (JSON.stringify(kind) ?? "none").slice(0, 80);
+}
+
+function eventOf<T extends KubeObject>(line: string, resource: ResourceType<T>, what: string): WatchEvent<T> {
   let event: { type?: unknown; object?: unknown };
   try {
     event = JSON.parse(line);
@@ -344,8 +400,11 @@ function eventOf<T extends KubeObject>(line: string, what: string): WatchEvent<T
     switch (event.type) {
       case "ADDED":
       case "MODIFIED":
-      case "DELETED":
+      case "DELETED": {
+        const wrong = strangeness(object, resource);
+        if (wrong !== undefined) throw new KubeletError("Network", `${what}: an event's object ${wrong}`);
         return { type: event.type, object: object as T };
+      }
       case "BOOKMARK":
         return { type: "BOOKMARK", resourceVersion: (object as KubeObject).metadata?.resourceVersion ?? "" };
       case "ERROR":

@@ -64,10 +64,15 @@ const status = (code: number, reason: string, more: object = {}) => ({
 });
 const fails = (code: number, reason: string) => (thrown: unknown) =>
   thrown instanceof ApiError && thrown.status === code && thrown.reason === reason;
+const listOf = (kind: string, more: object = {}): Answer => ({ body: { kind: `${kind}List`, ...more } });
 const hasCode = (code: string) => (thrown: unknown) => (thrown as { code?: string }).code === code;
 
 Deno.test("requests as the API has them: methods, paths, types, bodies", async () => {
-  const { client, requests } = setUp(Array.from({ length: 8 }, () => ({ body: {} })));
+  const { client, requests } = setUp([
+    ...Array.from({ length: 6 }, () => ({ body: {} })),
+    listOf("Lease"),
+    listOf("Pod"),
+  ]);
   await client.get(resources.pods, name, { signal, resourceVersion: "0" });
   await client.create(resources.pods, { metadata: name } as Pod, { signal });
   await client.replace(resources.nodes, { metadata: { name: "n" } }, { signal, subresource: "status" });
@@ -120,6 +125,8 @@ Deno.test("failures: what a Status says, and what a code means without one", asy
     const { client } = setUp([answer]);
     await assert.rejects(client.get(resources.pods, name, { signal }), fails(code, reason));
   }
+  const patient = setUp([status(500, "InternalError", { details: { retryAfterSeconds: 1e12 } })]);
+  await assert.rejects(patient.client.get(resources.pods, name, { signal }), { retryAfterMs: 300_000 });
   const { client } = setUp([status(500, "InternalError", { details: { retryAfterSeconds: 3 } })]);
   const error = await client.get(resources.pods, name, { signal }).then(() => undefined, (thrown: ApiError) => thrown);
   assert.equal(error?.retryAfterMs, 3000);
@@ -181,6 +188,7 @@ Deno.test("a call that is called off says so, and leaves the connections", async
 Deno.test("pages make one list; members say what they are; pages that expire are read anew as one", async () => {
   const page = (names: string[], next?: string) => ({
     body: {
+      kind: "ConfigMapList",
       items: names.map((one) => ({ metadata: { name: one } })),
       metadata: { resourceVersion: "5", ...(next ? { continue: next } : {}) },
     },
@@ -199,8 +207,41 @@ Deno.test("pages make one list; members say what they are; pages that expire are
   assert.doesNotMatch(expired.requests[2]?.url ?? "", /limit/);
   const first = setUp([status(410, "Expired")]);
   await assert.rejects(first.client.list(resources.configMaps, { signal }), fails(410, "Expired"));
-  const empty = setUp([{ body: { items: null, metadata: {} } }]);
+  const empty = setUp([listOf("ConfigMap", { items: null, metadata: {} })]);
   assert.deepEqual((await empty.client.list(resources.configMaps, { signal })).items, []);
+});
+
+const strangeLists: [name: string, answers: Answer[], error: (thrown: unknown) => boolean][] = [
+  ["a failure behind a code of success", [{ ...status(403, "Forbidden"), status: 200 }], fails(403, "Forbidden")],
+  ["an empty object", [{}], hasCode("Network")],
+  ["a list of another kind", [listOf("Secret", { items: [] })], hasCode("Network")],
+  ["an object in place of a list", [{ body: { kind: "Pod", metadata: { name: "a" } } }], hasCode("Network")],
+  ["items that are none", [listOf("Pod", { items: {} })], hasCode("Network")],
+  ...[null, 7, "x", [], {}, { metadata: null }, { metadata: { name: 5 } }, { metadata: { name: "" } }].map((
+    item,
+  ): typeof strangeLists[number] => [
+    `an item ${JSON.stringify(item)}`,
+    [listOf("Pod", { items: [{ metadata: { name: "a" } }, item] })],
+    hasCode("Network"),
+  ]),
+  [
+    "pages without end",
+    Array.from({ length: 2001 }, () => listOf("Pod", { items: [], metadata: { continue: "x" } })),
+    (thrown) => thrown instanceof Error && /more than 2000 pages/.test(thrown.message),
+  ],
+];
+for (const [what, answers, error] of strangeLists) {
+  // Each of them taken for a list without members would end all pods of the node.
+  Deno.test(`what is no list is an error, never an empty list: ${what}`, async () => {
+    const { client } = setUp(answers);
+    await assert.rejects(client.list(resources.pods, { signal }), error);
+  });
+}
+
+Deno.test("an answer of another kind, or a failure behind a code of success, is no object", async () => {
+  const { client } = setUp([{ body: { kind: "Secret" } }, { ...status(404, "NotFound"), status: 200 }]);
+  await assert.rejects(client.get(resources.pods, name, { signal }), /is no Pod, but of kind "Secret"/);
+  await assert.rejects(client.get(resources.pods, name, { signal }), fails(404, "NotFound"));
 });
 
 /** What a watch tells, and how it ends. */
@@ -236,6 +277,9 @@ const broken: [name: string, texts: string[], end: string][] = [
   ["an error of the server", [added, line("ERROR", { kind: "Status", code: 410, reason: "Expired" })], "Expired"],
   ["what is no JSON", [added, "hello\n"], "Network"],
   ["what is no event", [added, line("STRANGE", {})], "Network"],
+  ["an event about another kind", [added, line("DELETED", { kind: "Node", metadata: { name: "ä" } })], "Network"],
+  ["an event about an object without a name", [added, line("ADDED", { kind: "Pod" })], "Network"],
+  ["an event about null", [added, '{"type":"DELETED","object":null}\n'], "Network"],
   ["an event without an object", [added, '{"type":"ADDED"}\n'], "Network"],
   ["a line without end", [added, ...Array.from({ length: 17 }, () => "x".repeat(2 ** 20))], "Network"],
 ];

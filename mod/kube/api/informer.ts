@@ -145,7 +145,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
     for await (const event of watch) {
       told = true;
       if (event.type === "BOOKMARK") {
-        this.#version = event.resourceVersion;
+        this.#version = event.resourceVersion || this.#version;
         continue;
       }
       const { object } = event;
@@ -154,7 +154,11 @@ class Reflector<T extends KubeObject> implements Informer<T> {
       // An object without a version would make the next watch begin with everything.
       this.#version = object.metadata?.resourceVersion || this.#version;
     }
-    if (!told && clock.now() - began < shortWatchMs) throw new Error("the watch ended at once, without any event");
+    const leftMs = shortWatchMs - (clock.now() - began);
+    if (leftMs <= 0) return;
+    if (!told) throw new Error("the watch ended at once, without any event");
+    // A server that ends each watch after one event is not to be asked without pause.
+    await clock.sleep(Math.min(leftMs, shortWatchMs), signal);
   }
 
   #put(given: T): void {

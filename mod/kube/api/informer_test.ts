@@ -137,6 +137,24 @@ Deno.test("a watch that ends in time goes on at once, one that always ends at on
   await stop();
 });
 
+Deno.test("a server that ends each watch after one event is asked once a second; a bookmark of no version is none", async () => {
+  const asked: string[] = [];
+  const client = {
+    list: () => Promise.resolve({ items: [], resourceVersion: "5" }),
+    async *watch({ resourceVersion }: { resourceVersion: string }) {
+      asked.push(resourceVersion);
+      yield await Promise.resolve({ type: "BOOKMARK" as const, resourceVersion: "" });
+    },
+  };
+  const { clock, run } = setUp({
+    client: { list: client.list, watch: (_, options) => client.watch(options) } as InformerOptions<Pod>["client"],
+  });
+  const stop = run();
+  await clock.advance(2999);
+  assert.deepEqual(asked, ["5", "5", "5"]);
+  await stop();
+});
+
 Deno.test("a server that asks for time gets it; a handler that throws stops nothing", async () => {
   const { api, clock, informer, run, lists, log } = setUp({
     onChange: () => {
