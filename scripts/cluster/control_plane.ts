@@ -2,7 +2,7 @@ import { attempt } from "../lib/command.ts";
 import { remove, writeWhole } from "../lib/files.ts";
 import { GiveUp, waitFor } from "../lib/wait.ts";
 import { freePort } from "../node/agent_node.ts";
-import { end, ended, signal } from "../node/processes.ts";
+import { end, ended, processes, signal } from "../node/processes.ts";
 import { type KeyPair, type Subject, TestCa, tokenKeys } from "./pki.ts";
 import type { ControlPlanePrograms } from "./programs.ts";
 
@@ -10,7 +10,7 @@ import type { ControlPlanePrograms } from "./programs.ts";
 export type Component = "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler";
 
 export interface ControlPlaneOptions {
-  /** Makes its directory differ from others beside it. */
+  /** Makes its directory differ from others beside it: a-z, 0-9 and '-'. */
   readonly name: string;
   readonly programs: ControlPlanePrograms;
   /** Whether the controller manager and the scheduler run; true when not given. */
@@ -46,9 +46,14 @@ export class ControlPlane implements AsyncDisposable {
     this.server = `https://127.0.0.1:${this.#ports.api}`;
   }
 
-  /** Starts all of it and waits until it is ready. Everything is removed again when that fails. */
+  /**
+   * Starts all of it and waits until it is ready. Everything is removed again when that fails; what an earlier run of the
+   * same name left is removed first.
+   */
   static async start(options: ControlPlaneOptions): Promise<ControlPlane> {
-    const dir = await Deno.makeTempDir({ prefix: `denolet-cluster-${options.name}-` });
+    const dir = `/tmp/denolet-cluster.${options.name}`;
+    await cleanUp(dir);
+    await Deno.mkdir(dir, { mode: 0o700 });
     const plane = new ControlPlane(options, dir, await TestCa.create(`${options.name}-ca`));
     try {
       await plane.#prepare();
@@ -301,6 +306,17 @@ export class ControlPlane implements AsyncDisposable {
     }
     await remove(this.dir);
   }
+}
+
+/** Ends what still runs out of a control plane's directory, and removes the directory. */
+async function cleanUp(dir: string): Promise<void> {
+  for (const { pid, command } of await processes()) {
+    // Each of its parts is told of files in there; whoever only looks at them has other programs.
+    const isOurs = command.slice(1).some((word) => word.includes(`=${dir}/`)) &&
+      /\/(etcd|kube-[a-z-]+)$/.test(command[0] ?? "");
+    if (isOurs) await end(pid, 0);
+  }
+  await remove(dir);
 }
 
 function appending(file: Deno.FsFile): WritableStream<Uint8Array> {
