@@ -59,6 +59,19 @@ export async function ensureKubelet(options: {
   return `${target}/kubelet`;
 }
 
+/** Finds kubectl: in PATH, of whatever version, or built of the pinned one into the cache directory. */
+export async function ensureKubectl(options: {
+  cache?: string;
+  log?: (line: string) => void;
+} = {}): Promise<string> {
+  const target = `${options.cache ?? cacheDirectory()}/kubectl-${pinned}`;
+  for (const program of ["kubectl", `${target}/kubectl`]) {
+    if ((await attempt([program, "version", "--client"])).code === 0) return program;
+  }
+  await build(target, ["kubectl"], options);
+  return `${target}/kubectl`;
+}
+
 async function build(
   target: string,
   names: readonly string[],
