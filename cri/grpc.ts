@@ -12,6 +12,7 @@ import type {
   SandboxConfigInit,
   SandboxFilterInit,
 } from "./api.ts";
+import { assertStartable } from "./command_limits.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import * as pb from "./gen/runtime_pb.ts";
 
@@ -89,6 +90,9 @@ class RuntimeClient implements RuntimeService, Disposable {
     options: MutatingOptions,
   ): Promise<string> {
     const { sandboxId, config, sandboxConfig } = request;
+    const { command = [], args = [] } = config;
+    // Without a command the program is the image's.
+    assertStartable("CreateContainer", nameOf(config), [...command.length > 0 ? command : [""], ...args]);
     const { containerId } = await this.line.unary(
       runtime.createContainer,
       { podSandboxId: sandboxId, config, sandboxConfig },
@@ -144,6 +148,7 @@ class RuntimeClient implements RuntimeService, Disposable {
     timeoutSeconds: number,
     options?: CallOptions,
   ): Promise<ExecSyncResult> {
+    assertStartable("ExecSync", id, command);
     const seconds = wholeSeconds(timeoutSeconds);
     // A command without a limit runs as long as it runs.
     const limited = seconds > 0 ? options : { timeoutMs: 0, ...options };
@@ -155,6 +160,7 @@ class RuntimeClient implements RuntimeService, Disposable {
     return { stdout, stderr, exitCode };
   }
   async exec(request: Parameters<RuntimeService["exec"]>[0], options?: CallOptions): Promise<string> {
+    assertStartable("Exec", request.containerId, request.cmd ?? []);
     return (await this.line.unary(runtime.exec, request, { options, target: request.containerId })).url;
   }
   async attach(request: Parameters<RuntimeService["attach"]>[0], options?: CallOptions): Promise<string> {

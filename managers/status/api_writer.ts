@@ -46,6 +46,8 @@ interface Target {
   /** A difference that the server makes of what it is sent; not worth another write. */
   accepted: string | undefined;
   due: number | undefined;
+  /** When `due` was said: a clock that shows less was put back, and nothing is to wait until it has caught up. */
+  wantedAt: number;
   running: boolean;
   failures: number;
   lastError: string | undefined;
@@ -94,6 +96,7 @@ export class ApiStatusWriter {
         deletedUid: undefined,
         accepted: undefined,
         due: undefined,
+        wantedAt: now,
         running: false,
         failures: 0,
         lastError: undefined,
@@ -162,8 +165,9 @@ export class ApiStatusWriter {
   }
 
   #want(target: Target, ms: number): void {
-    const due = this.#o.clock.now() + ms;
-    target.due = Math.min(target.due ?? due, due);
+    const now = this.#o.clock.now();
+    target.due = Math.min(target.due ?? Infinity, now + ms);
+    target.wantedAt = now;
   }
 
   /** Starts what is due, as far as there is room, and sees to it that it is called again when more falls due. */
@@ -174,7 +178,7 @@ export class ApiStatusWriter {
     let next: number | undefined;
     for (const target of this.#targets.values()) {
       if (target.running || target.due === undefined) continue;
-      if (target.due > now) next = Math.min(next ?? target.due, target.due);
+      if (target.due > now && target.wantedAt <= now) next = Math.min(next ?? target.due, target.due);
       else if (this.#running < limit) this.#start(target);
     }
     if (next === undefined || (this.#timer && this.#timer.at <= next)) return;
@@ -213,7 +217,7 @@ export class ApiStatusWriter {
     target.failures++;
     target.unreached = !(thrown instanceof ApiError);
     const asked = thrown instanceof ApiError ? thrown.retryAfterMs ?? 0 : 0;
-    target.due = this.#o.clock.now() + Math.max(backOff, asked);
+    this.#want(target, Math.max(backOff, asked));
     const error = messageOf(thrown);
     if (error === target.lastError) return;
     target.lastError = error;

@@ -16,8 +16,16 @@ const running = (reason = ""): PodStatus => ({
   ...(reason ? { reason } : {}),
 });
 
+/** A clock whose wall time can be stepped. */
+class SteppedClock extends FakeClock {
+  stepMs = 0;
+  override now(): number {
+    return super.now() + (this.stepMs ?? 0);
+  }
+}
+
 function setUp() {
-  const clock = new FakeClock();
+  const clock = new SteppedClock();
   const api = new FakeApi({ clock });
   api.create(resources.nodes, { metadata: { name: "n1" } });
   const log = new RecordingLogger();
@@ -387,5 +395,21 @@ Deno.test("that a pod is being ended waits for its end, but not for long", async
     assert.equal(writes().length - from, name === "quick" ? 1 : 2);
     assert.equal(got(name)?.status?.phase, "Succeeded");
   }
+  await scope.close();
+});
+
+Deno.test("a clock that is put back by an hour holds no status up: neither one that waits for more, nor one that failed", async () => {
+  const { clock, api, scope, statuses, make, got } = setUp();
+  const [a, b] = [make("a"), make("b")];
+  statuses.set(a, { phase: "Pending" });
+  await turn();
+  statuses.set(a, { phase: "Pending", podIP: "10.0.0.2" });
+  api.reach = "refused";
+  statuses.set(b, running());
+  await turn();
+  api.reach = "up";
+  clock.stepMs = -3_600_000;
+  await clock.advance(12_000);
+  assert.deepEqual([got("a")?.status?.podIP, got("b")?.status?.phase], ["10.0.0.2", "Running"]);
   await scope.close();
 });

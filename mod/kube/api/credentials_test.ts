@@ -190,6 +190,15 @@ for (const [name, answer, message] of refused) {
   });
 }
 
+Deno.test("a plugin that failed is run again at once when the clock was put back", async () => {
+  const { plugin, calls, clock } = pluginOf([{ code: 1 }, { token: "t" }]);
+  await assert.rejects(plugin.current(signal));
+  const { now } = clock;
+  clock.now = () => now.call(clock) - 3_600_000;
+  assert.deepEqual(await plugin.current(signal), { token: "t" });
+  assert.equal(calls.length, 2);
+});
+
 Deno.test("a plugin's certificate is the identity, a new one means new connections", async () => {
   const { plugin, clock } = pluginOf([
     { clientCertificateData: "c1", clientKeyData: "k1" },

@@ -41,7 +41,9 @@ export class ExecPlugin {
   async current(signal: AbortSignal): Promise<PluginCredentials> {
     const now = this.#o.clock.now();
     if (this.#given && now < this.#given.expires) return this.#given.credentials;
-    if (this.#failed && now - this.#failed.at < restMs) throw this.#failed.error;
+    const rested = this.#failed ? now - this.#failed.at : restMs;
+    // A clock that was put back says nothing of how long it has rested.
+    if (this.#failed && rested >= 0 && rested < restMs) throw this.#failed.error;
     // The run serves all that wait for it: one of them being called off does not end it.
     this.#running ??= this.#run().finally(() => this.#running = undefined);
     const { promise, reject } = Promise.withResolvers<never>();
