@@ -3,7 +3,7 @@ import { errno, type FakeHost } from "../../mod/base/fake_host.ts";
 const v1Files: Record<string, Record<string, string>> = {
   cpu: { "cpu.shares": "1024\n", "cpu.cfs_quota_us": "-1\n", "cpu.cfs_period_us": "100000\n" },
   cpuset: { "cpuset.cpus": "", "cpuset.mems": "" },
-  memory: { "memory.limit_in_bytes": "9223372036854771712\n" },
+  memory: { "memory.limit_in_bytes": "9223372036854771712\n", "memory.usage_in_bytes": "4096\n" },
   pids: { "pids.max": "max\n" },
   hugetlb: { "hugetlb.2MB.limit_in_bytes": "9223372036854771712\n" },
 };
@@ -11,7 +11,7 @@ const v1Files: Record<string, Record<string, string>> = {
 const v2Files: Record<string, Record<string, string>> = {
   cpu: { "cpu.weight": "100\n", "cpu.max": "max 100000\n" },
   cpuset: { "cpuset.cpus": "", "cpuset.mems": "" },
-  memory: { "memory.max": "max\n", "memory.min": "0\n", "memory.low": "0\n" },
+  memory: { "memory.max": "max\n", "memory.current": "4096\n", "memory.min": "0\n", "memory.low": "0\n" },
   pids: { "pids.max": "max\n" },
   hugetlb: { "hugetlb.2MB.max": "max\n" },
 };

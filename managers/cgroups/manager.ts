@@ -14,17 +14,20 @@ import {
   cpuShares,
   hugePageLimits,
   minCpuShares,
+  type PodCgroupLimits,
   podCgroupLimits,
   type QosClass,
   qosClass,
   qosShares,
 } from "../../mod/pod/resources.ts";
+import type { GroupState } from "../../mod/pod/resize/group_plan.ts";
 import { GroupTree, type Hierarchies } from "./hierarchies.ts";
 import { killGroup } from "./kill_group.ts";
 import type { GroupLimits } from "./limits.ts";
 import { type Driver, type GroupName, groupPath, parseRoot, podPart, podUidOf, qosName } from "./names.ts";
 import { Slices } from "./systemd.ts";
-import type { CgroupManager, GroupKiller, OrphanGroups } from "./types.ts";
+import { memoryUsed, readGroupState } from "./read_limits.ts";
+import type { CgroupManager, GroupKiller, OrphanGroups, PodGroupLimits } from "./types.ts";
 
 /** A group that exists already and gets the limits of a reserve (kube-reserved, system-reserved). */
 export interface ReservedGroup {
@@ -79,11 +82,13 @@ const makePause = 50;
 const unbounded = 2n ** 62n;
 
 /** Pods' control groups on cgroup v1 or v2, made directly or through systemd (runtime-contract.md section 6). */
-export function createCgroupManager(options: CgroupManagerOptions): CgroupManager & OrphanGroups & GroupKiller {
+export function createCgroupManager(
+  options: CgroupManagerOptions,
+): CgroupManager & OrphanGroups & GroupKiller & PodGroupLimits {
   return new Manager(options);
 }
 
-class Manager implements CgroupManager, OrphanGroups, GroupKiller {
+class Manager implements CgroupManager, OrphanGroups, GroupKiller, PodGroupLimits {
   readonly version: 1 | 2;
   readonly driver: Driver;
   readonly #options: CgroupManagerOptions;
@@ -208,15 +213,32 @@ class Manager implements CgroupManager, OrphanGroups, GroupKiller {
     return this.#path([...qosName(this.#kubepods, qosClass(pod)), podPart(pod.metadata.uid)]);
   }
 
-  async ensurePod(pod: BoundPod): Promise<void> {
+  wantedLimits(pod: BoundPod): PodCgroupLimits {
     const { cpuCFSQuota, cpuCFSQuotaPeriod, podPidsLimit, hugePageSizes, hasExclusiveCpus } = this.#options;
-    const path = this.parentOf(pod);
-    const limits = podCgroupLimits(pod, {
+    return podCgroupLimits(pod, {
       cpuCfsQuota: cpuCFSQuota && !hasExclusiveCpus?.(pod),
       cpuPeriodUs: cpuCFSQuotaPeriod,
       podPidsLimit,
       ...(hugePageSizes ? { hugePageSizes } : {}),
     });
+  }
+
+  async readLimits(pod: BoundPod): Promise<GroupState> {
+    return await readGroupState(this.#options.host, this.#tree, this.parentOf(pod));
+  }
+
+  async setLimits(pod: BoundPod, limits: Partial<PodCgroupLimits>): Promise<void> {
+    await this.#apply(this.parentOf(pod), limits);
+  }
+
+  async memoryInUse(podUid: string, containerId?: string): Promise<bigint | undefined> {
+    const [group] = await this.#groupsOf(podUid, containerId);
+    return group === undefined ? undefined : await memoryUsed(this.#options.host, this.#tree, group);
+  }
+
+  async ensurePod(pod: BoundPod): Promise<void> {
+    const path = this.parentOf(pod);
+    const limits = this.wantedLimits(pod);
     if ((await this.#tree.missing(path)).length > 0) await this.#make(path);
     const { memoryQos } = this.#options;
     await this.#apply(path, { ...limits, ...(memoryQos ? keeps(podMemoryReserve(pod, memoryQos)) : {}) });

@@ -1,4 +1,6 @@
 import type { BoundPod } from "../../mod/kube/types.ts";
+import type { GroupState } from "../../mod/pod/resize/group_plan.ts";
+import type { PodCgroupLimits } from "../../mod/pod/resources.ts";
 
 /** Control groups of pods (runtime-contract.md section 6). Errors have code Cgroup and name the group and file. */
 export interface CgroupManager {
@@ -35,4 +37,16 @@ export interface GroupKiller {
    * @throws KubeletError Cgroup when some survive SIGKILL
    */
   killProcesses(podUid: string, containerId?: string): Promise<number[]>;
+}
+
+/** What a resize does to a pod's group while the pod runs (features.md section 13). */
+export interface PodGroupLimits {
+  /** The limits that the pod's group is to have. */
+  wantedLimits(pod: BoundPod): PodCgroupLimits;
+  /** The limits that it has. @throws KubeletError Cgroup when they cannot be read */
+  readLimits(pod: BoundPod): Promise<GroupState>;
+  /** Sets what is given and leaves the rest. */
+  setLimits(pod: BoundPod, limits: Partial<PodCgroupLimits>): Promise<void>;
+  /** Memory in use by the pod, or by one of its containers, bytes; undefined when it cannot be read. */
+  memoryInUse(podUid: string, containerId?: string): Promise<bigint | undefined>;
 }

@@ -11,6 +11,8 @@ import type { PodActions, Why } from "../../mod/pod/actions.ts";
 import type { ObservedPod } from "../../mod/pod/observed.ts";
 import type { Clock } from "../../mod/base/clock.ts";
 import type { Killer } from "./kill.ts";
+import { resizeRestart } from "../../mod/pod/decide/kills.ts";
+import type { Resizer } from "./resizer.ts";
 import { type Starter, startFailure } from "./start.ts";
 import { NotStopped } from "./stop_steps.ts";
 import type { PodBuilder, PodSituation } from "./types.ts";
@@ -32,6 +34,8 @@ export interface RunnerOptions {
   sandboxStopMs: number;
   killer: Killer;
   starter: Starter;
+  /** Gives running pods other resources; without it none is resized. */
+  resizer?: Pick<Resizer, "apply"> | undefined;
   /** Restart back-off; stepped when a container is started after an exit. */
   backoff: Backoff;
   /** Told when the back-off has changed; what comes after it waits until it is kept. */
@@ -48,6 +52,8 @@ export interface ApplyResult {
   readonly failures: ReadonlyMap<string, { reason: string; message: string }>;
   /** Names of containers that were started. */
   readonly started: readonly string[];
+  /** Why the pod could not be given other resources. */
+  readonly resizeError?: string;
   /** Set when the pod as a whole could not be brought on. */
   readonly error?: string;
 }
@@ -75,10 +81,14 @@ export class PodRunner {
       await this.#removeContainer(pod, id, { container: name, reason, message }, signal);
     }
     if (actions.resetContainers) await this.#reset(pod, actions.resetContainers, podIP, signal);
-    if (actions.start.length === 0 && !actions.createSandbox) return { failures: new Map(), started: [] };
-
+    const { resize, sandboxId } = actions;
+    const problem = resize && await this.#o.resizer?.apply(pod, resize, sandboxId, signal);
+    const resizeError = problem === undefined ? {} : { resizeError: problem };
+    if (actions.start.length === 0 && !actions.createSandbox) {
+      return { failures: new Map(), started: [], ...resizeError };
+    }
     const sandbox = await this.#sandbox(pod, observed, actions, context);
-    return await this.#start(pod, observed, actions, { ...context, ...sandbox });
+    return { ...await this.#start(pod, observed, actions, { ...context, ...sandbox }), ...resizeError };
   }
 
   /**
@@ -166,7 +176,9 @@ export class PodRunner {
         pod,
         containers: [{ id, name }],
         why: { reason, message },
-        eventText: restarts && regular.has(name) && !message.endsWith(restarted) ? `${message}${restarted}` : message,
+        eventText: restarts && regular.has(name) && reason !== resizeRestart && !message.endsWith(restarted)
+          ? `${message}${restarted}`
+          : message,
         podIP,
         signal,
         ...(probe ? { probe } : {}),

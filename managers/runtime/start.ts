@@ -9,6 +9,8 @@ import { containerPath, type PodContainer, podRef } from "../../mod/kube/pod.ts"
 import type { BoundPod } from "../../mod/kube/types.ts";
 import type { StartContainer, Why } from "../../mod/pod/actions.ts";
 import { newest, type ObservedPod } from "../../mod/pod/observed.ts";
+import { effectiveResources } from "../../mod/pod/resize/needs.ts";
+import type { ActuatedResources } from "../allocation/types.ts";
 import type { ImageManager } from "../images/types.ts";
 import type { HookRunner } from "../lifecycle/types.ts";
 import type { ExitWatch } from "./exit_watch.ts";
@@ -28,6 +30,8 @@ export interface StarterOptions {
   log: Logger;
   /** Tells that a container has ended: its postStart hook is then waited for no longer. */
   exits: ExitWatch;
+  /** Keeps the resources that containers are made with; nothing is kept without it. */
+  actuated?: ActuatedResources | undefined;
   /** Owns what goes on after a start, such as the legacy log link. */
   scope: Scope;
 }
@@ -145,6 +149,11 @@ export class Starter {
       if (signal.aborted) throw thrown;
       throw this.#failed(request, "CreateContainerConfigError", messageOf(thrown), thrown);
     }
+    const { actuated } = this.#o;
+    if (actuated && container.kind !== "ephemeral") {
+      const { spec } = container;
+      await actuated.setContainer(pod, spec.name, effectiveResources(spec, pod, actuated.gates));
+    }
     try {
       const id = await this.#o.runtime.createContainer({
         sandboxId: request.sandboxId,
@@ -227,12 +236,12 @@ function reasonOf(thrown: unknown): string | undefined {
     : undefined;
 }
 
-/** The waiting reason and message that a failed start shows. */
-export function startFailure(thrown: unknown): { reason: string; message: string } {
-  return { reason: reasonOf(thrown) ?? "RunContainerError", message: messageOf(thrown) };
-}
 /** What the runtime said, without which call of which container it was: that the event and the status tell. */
 function runtimeWords(thrown: unknown): string {
   return thrown instanceof RuntimeError ? thrown.details : messageOf(thrown);
 }
 
+/** The waiting reason and message that a failed start shows. */
+export function startFailure(thrown: unknown): { reason: string; message: string } {
+  return { reason: reasonOf(thrown) ?? "RunContainerError", message: messageOf(thrown) };
+}

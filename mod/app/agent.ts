@@ -40,6 +40,7 @@ import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
 import { makeContainerGC, makeImageGC, makeLogRotation, makeOomWatcher } from "./agent_upkeep.ts";
 import { makePodRunner } from "./agent_runner.ts";
+import { makeResizes, retryResizes } from "./agent_resizes.ts";
 import { makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
 
 /** Puts an agent together. Nothing runs before `run` is called. */
@@ -74,6 +75,7 @@ class ComposedAgent implements ServedAgent {
   readonly #loop: SyncLoop;
   readonly #cgroups: CgroupManager;
   readonly #qos: QosKeeper;
+  readonly #resizes: ReturnType<typeof makeResizes>;
   readonly #backoffStore: BackoffStore;
   readonly #rotation: LogRotation;
   readonly #eviction: EvictionManager;
@@ -103,6 +105,7 @@ class ComposedAgent implements ServedAgent {
       onForget: (uid) => options.cluster?.onForgotten?.(uid),
     });
     this.#sources = makeSources(options);
+    const resizes = this.#resizes = makeResizes(options, { scope, onChange: () => this.#onResized() });
     const cgroups = this.#cgroups = makeCgroups(options);
     const volumes = makeVolumes(options, scope);
     const logs = new LogFiles({
@@ -140,6 +143,7 @@ class ComposedAgent implements ServedAgent {
       images: imageManager,
       builder,
       groups: cgroups,
+      actuated: resizes,
       exits,
       logs,
       scope,
@@ -160,6 +164,7 @@ class ComposedAgent implements ServedAgent {
       runtimeName: options.runtimeName,
       hostIPs: () => options.cluster?.hostIPs?.() ?? [],
       probes: (id: string) => this.#probes.results(id),
+      resizes,
     };
     this.#pleg = new Pleg({
       runtime,
@@ -185,6 +190,7 @@ class ComposedAgent implements ServedAgent {
       volumes,
       objects: options.cluster?.podObjects,
       cgroups: this.#cgroups,
+      resizes,
       probes: this.#probes,
       images: imageManager,
       statuses: this.#statuses,
@@ -202,7 +208,10 @@ class ComposedAgent implements ServedAgent {
       logDir: (pod) => podLogDirIfAny(config.podLogsDir, pod),
       linkLogs: (pod, observed) => logs.adopt(pod, observed.containers),
       removeLogLinks: (pod, observed) => logs.unlink(pod, observed.containers),
-      onGone: () => housekeeping.mark(),
+      onGone: (uid) => {
+        resizes?.forget(uid);
+        housekeeping.mark();
+      },
     });
     this.podChanged = (uid, { volumes }) => {
       if (volumes) syncer.volumesChanged(uid);
@@ -215,7 +224,10 @@ class ComposedAgent implements ServedAgent {
       random,
       log,
       resyncMs: config.syncFrequencyMs,
-      onFreed: () => this.#qos.mark(),
+      onFreed: () => {
+        this.#qos.mark();
+        this.#loop.retryResizes("pod_terminated");
+      },
       onLeaving: (uid) => this.#statuses.leave(uid),
     });
     this.#qos = new QosKeeper({ scope, cgroups: this.#cgroups, log, active: () => this.#activePods() });
@@ -246,6 +258,7 @@ class ComposedAgent implements ServedAgent {
       log,
       journal: options.journal,
       events,
+      resizes,
       ...makeAdmission(options, {
         scope,
         features: () => this.#runtimeState.features,
@@ -260,7 +273,10 @@ class ComposedAgent implements ServedAgent {
         // Nothing was ever made for it, so that there is nothing to give back.
         this.#statuses.set(pod, statusOfRejected(statusFacts, pod, rejected), { finished: true });
       },
-      onForgotten: (uid) => this.#statuses.remove(uid),
+      onForgotten: (uid) => {
+        this.#statuses.remove(uid);
+        resizes?.forget(uid);
+      },
       housekeep: () => {
         this.#forgetStatuses();
         this.#store.retry();
@@ -271,9 +287,16 @@ class ComposedAgent implements ServedAgent {
 
   /** Drops kept statuses of pods that are neither wanted nor looked after any more. */
   #forgetStatuses(): void {
+    this.#resizes?.forgetAllBut((uid) => this.#wanted.has(uid) || this.#workers.has(uid));
     for (const uid of this.#statuses.uids()) {
       if (!this.#wanted.has(uid) && !this.#workers.has(uid)) this.#statuses.remove(uid);
     }
+  }
+
+  /** The groups of the classes follow what pods were given, and what shrinks makes room for others. */
+  #onResized(): void {
+    this.#qos.mark();
+    this.#loop.retryResizes("pod_resized");
   }
 
   get sourcesReady(): boolean {
@@ -336,6 +359,7 @@ class ComposedAgent implements ServedAgent {
       if (signal.aborted) return;
       this.#statuses.restore(await this.#store.load());
       await this.#backoffStore.load();
+      await this.#resizes?.load();
       // Sources are read while the runtime may still be starting; what they say waits in the stream.
       this.#sources.run(scope);
       await setUpNodeGroups({ ...this.#o, cgroups: this.#cgroups, scope });
@@ -348,6 +372,7 @@ class ComposedAgent implements ServedAgent {
       scope.spawn("eviction", (s) => this.#eviction.run(s));
       scope.spawn("log rotation", (s) => this.#rotation.run(s));
       scope.spawn("oom watcher", (s) => makeOomWatcher(this.#o, () => this.#pleg.all()).run(s));
+      if (this.#resizes) scope.spawn("waiting resizes", (s) => retryResizes(this.#o, this.#loop, s));
       this.#qos.mark();
       await this.#loop.run(scope.signal);
     } catch (thrown) {

@@ -21,6 +21,15 @@ export interface AgentMeter {
     plugin(name: string, seconds: number, failed: boolean): void;
     pluginConfiguration(hash: string): void;
   };
+  /** Resizes in place. */
+  readonly resizes: {
+    asked(resource: "cpu" | "memory", requirement: "requests" | "limits", operation: string): void;
+    infeasible(detail: string): void;
+    deferredAccepted(trigger: string): void;
+    done(done: { readonly success: boolean; readonly ms: number }): void;
+    /** Asked how many there are, when a page is made. */
+    counts: (() => { readonly pending: ReadonlyMap<string, number>; readonly progress: number }) | undefined;
+  };
   /** What the managers do. */
   readonly work: {
     rejected(reason: string): void;

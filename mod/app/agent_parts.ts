@@ -1,5 +1,5 @@
 import { type CgroupManagerOptions, createCgroupManager } from "../../managers/cgroups/manager.ts";
-import type { CgroupManager, GroupKiller, OrphanGroups } from "../../managers/cgroups/types.ts";
+import type { CgroupManager, GroupKiller, OrphanGroups, PodGroupLimits } from "../../managers/cgroups/types.ts";
 import { AgentPodBuilder } from "../../managers/runtime/builder.ts";
 import { createEnvSource } from "../../managers/runtime/env_source.ts";
 import { canMountImages } from "../../managers/runtime/image_volumes.ts";
@@ -12,6 +12,7 @@ import type { RuntimeFeatures, RuntimeHandler } from "../../cri/gen/runtime_pb.t
 import type { Scope } from "../base/scope.ts";
 import { milliValueBig, parseQuantity, type Quantity, valueBig } from "../kube/quantity.ts";
 import type { NodeFacts as AdmissionFacts } from "../pod/admission/types.ts";
+import type { ResourcePolicy } from "../pod/config/linux_resources.ts";
 import type { MemoryQosPolicy } from "../pod/memory_qos.ts";
 import type { Amounts } from "../pod/resources.ts";
 import { createSources, type Sources } from "../sources/sources.ts";
@@ -43,7 +44,7 @@ function memoryQos(o: AgentOptions): { memoryQos?: MemoryQosPolicy } {
 }
 
 /** The control groups of this agent's pods. */
-export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & OrphanGroups {
+export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & OrphanGroups & PodGroupLimits {
   const { config, facts } = o;
   const hugePages = Object.entries(facts.capacity).filter(([name]) => name.startsWith("hugepages-"));
   const enforce = new Set(config.enforceNodeAllocatable);
@@ -110,6 +111,23 @@ export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubP
   return manager;
 }
 
+/** How this node limits containers. */
+export function resourcePolicy(o: AgentOptions): ResourcePolicy {
+  const { config, facts } = o;
+  return {
+    cpuCfsQuota: config.cpuCFSQuota,
+    cpuPeriodUs: config.cpuCFSQuotaPeriodMs * 1000,
+    cgroupVersion: o.hierarchies.version,
+    ...(config.singleProcessOOMKill === undefined ? {} : { singleProcessOOMKill: config.singleProcessOOMKill }),
+    memorySwap: config.memorySwap.swapBehavior === "LimitedSwap" ? "LimitedSwap" : "NoSwap",
+    swapAvailable: facts.swapController,
+    nodeMemory: facts.memory,
+    nodeSwap: facts.swap,
+    hugePageSizes: facts.hugePageSizes,
+    ...memoryQos(o),
+  };
+}
+
 /** Builds what CRI is given, from this node's settings. */
 export function makeBuilder(
   o: AgentOptions,
@@ -127,16 +145,7 @@ export function makeBuilder(
       seccompDefault: config.seccompDefault,
       selinuxEnabled: false,
       stopSignals: false,
-      cpuCfsQuota: config.cpuCFSQuota,
-      cpuPeriodUs: config.cpuCFSQuotaPeriodMs * 1000,
-      cgroupVersion: o.hierarchies.version,
-      ...(config.singleProcessOOMKill === undefined ? {} : { singleProcessOOMKill: config.singleProcessOOMKill }),
-      memorySwap: config.memorySwap.swapBehavior === "LimitedSwap" ? "LimitedSwap" : "NoSwap",
-      swapAvailable: facts.swapController,
-      nodeMemory: facts.memory,
-      nodeSwap: facts.swap,
-      hugePageSizes: facts.hugePageSizes,
-      ...memoryQos(o),
+      ...resourcePolicy(o),
       extraMaskedPaths: facts.maskedPaths ?? [],
     },
     podLogsDir: config.podLogsDir,
@@ -147,6 +156,7 @@ export function makeBuilder(
     allocatable: facts.allocatable,
     cgroupParent: (pod) => cgroups.parentOf(pod),
     environment: o.cluster?.environment ?? createEnvSource({ host: o.host, log: o.log }),
+    devices: o.devices,
     userns: createUserNamespaces({
       host: o.host,
       random: o.random,

@@ -1,3 +1,4 @@
+import type { PodResizes } from "../../managers/allocation/types.ts";
 import type { Clock } from "../base/clock.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { ProbeView } from "../pod/actions.ts";
@@ -14,6 +15,8 @@ export interface StatusFacts {
   readonly probes: (containerId: string) => ProbeView;
   /** The node's addresses, primary first. Without an API server there is none to report, as in the reference. */
   readonly hostIPs: () => readonly string[];
+  /** Resizes in place. */
+  readonly resizes?: Pick<PodResizes, "conditions" | "view"> | undefined;
 }
 
 /** The status of a pod that the node does not take. */
@@ -52,11 +55,14 @@ export function statusOf(
     probes: facts.probes,
     startErrors: (name) => situation.startErrors.get(name),
     ...(actions ? { held: actions.held, createSandboxNeeded: actions.createSandbox !== undefined } : {}),
+    // The sandbox of a pod that was stopped is of no use any more: containerd 2 may still list it as ready for a moment.
+    ...(stopped ? { createSandboxNeeded: true } : {}),
     hostIPs: facts.hostIPs(),
     now: facts.clock.now(),
     terminating: situation.terminating,
-    // The sandbox of a pod that was stopped is of no use any more: containerd 2 may still list it as ready for a moment.
-    ...(stopped ? { createSandboxNeeded: true } : {}),
+    ...(facts.resizes
+      ? { resizes: facts.resizes.conditions(pod.metadata.uid), resize: facts.resizes.view(pod.metadata.uid) }
+      : {}),
     // A terminal phase is for a pod of which nothing runs any more.
     ...(failed && stopped ? { forced: failed } : {}),
     runtimeName: facts.runtimeName,

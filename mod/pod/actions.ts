@@ -1,5 +1,6 @@
 import type { BoundPod, ContainerKind } from "../kube/types.ts";
 import type { ObservedPod } from "./observed.ts";
+import type { ResizeAction, ResizeView } from "./resize/needs.ts";
 
 /** Why an action is taken: a stable CamelCase reason and a sentence. */
 export interface Why {
@@ -27,6 +28,8 @@ export interface DecideInput {
    * same clock as `now`.
    */
   readonly backOff: (key: string, since: number) => number;
+  /** What of the pod's resources is carried out; without it nothing is resized. */
+  readonly resize?: ResizeView;
 }
 
 export interface StartContainer extends Why {
@@ -82,6 +85,8 @@ export interface PodActions {
   readonly createSandbox?: Why & { readonly attempt: number; readonly replaces?: string };
   /** The sandbox that containers go into, when none is made. */
   readonly sandboxId?: string;
+  /** What has to change so that what runs has the resources that the pod was given; after the kills, before any start. */
+  readonly resize?: ResizeAction;
   /**
    * Containers to start, in order: ephemeral, init (at most one that is not a sidecar), regular. When a regular init
    * container can't be started nothing after it is; a sidecar, ephemeral or regular one that can't stops no other.

@@ -71,6 +71,8 @@ export class Pleg {
   readonly #unread = new Map<string, ObservedPod>();
   /** Pods whose picture is being completed by a relist. */
   readonly #reading = new Set<string>();
+  /** Pods whose running containers have changed without a change of state, with the look after which that was so. */
+  readonly #anew = new Map<string, number>();
 
   constructor(options: PlegOptions) {
     this.#options = options;
@@ -200,6 +202,11 @@ export class Pleg {
     return await this.#take(uid, group(sandboxes, containers).get(uid), began, signal);
   }
 
+  /** What the runtime tells of the pod's running containers has changed: the next look at the pod asks for it again. */
+  readAnew(uid: string): void {
+    this.#anew.set(uid, this.#seq);
+  }
+
   #begin(): Began {
     return { at: this.#options.clock.now(), seq: ++this.#seq };
   }
@@ -218,11 +225,12 @@ export class Pleg {
     signal?: AbortSignal,
   ): Promise<ObservedPod | undefined> {
     const before = this.#pods.get(uid);
+    const anew = began.seq > (this.#anew.get(uid) ?? Infinity);
     let observed: ObservedPod | undefined;
     if (listed) {
       const [sandboxes, containers] = await Promise.all([
         Promise.all(listed.sandboxes.map((s) => this.#sandbox(s, before, signal))),
-        Promise.all(listed.containers.map((c) => this.#container(uid, c, before, signal))),
+        Promise.all(listed.containers.map((c) => this.#container(uid, c, { before, anew }, signal))),
       ]);
       observed = {
         ...listed.owner,
@@ -235,6 +243,7 @@ export class Pleg {
     if ((this.#taken.get(uid) ?? 0) > began.seq) return this.#pods.get(uid);
     this.#taken.set(uid, began.seq);
     this.#unread.delete(uid);
+    if (began.seq > (this.#anew.get(uid) ?? Infinity)) this.#anew.delete(uid);
     const last = this.#pods.get(uid);
     if (observed) this.#pods.set(uid, observed);
     else this.#pods.delete(uid);
@@ -266,19 +275,24 @@ export class Pleg {
   async #container(
     uid: string,
     listed: Container,
-    before: ObservedPod | undefined,
+    { before, anew }: { before: ObservedPod | undefined; anew: boolean },
     signal?: AbortSignal,
   ): Promise<ObservedContainer | undefined> {
     const state = containerState(listed.state);
     const known = before?.containers.find((c) => c.id === listed.id);
-    if (known && known.state === state && state !== "unknown") return known;
+    const asBefore = known?.state === state && state !== "unknown";
+    if (asBefore && !(anew && state === "running")) return known;
     try {
       const { status } = await this.#options.runtime.containerStatus(listed.id, signal ? { signal } : {});
       if (!status) return undefined;
       const message = containerState(status.state) === "exited"
         ? await this.#options.terminationMessage(uid, status)
         : status.message;
-      return observeContainer(status, listed.podSandboxId, message);
+      const observed = observeContainer(status, listed.podSandboxId, message);
+      // The same picture says that nothing has changed, and wakes nobody.
+      const same = asBefore && observed.state === state &&
+        JSON.stringify(known.resources) === JSON.stringify(observed.resources);
+      return same ? known : observed;
     } catch (thrown) {
       if (isNotFound(thrown)) return undefined;
       throw thrown;

@@ -134,7 +134,7 @@ export class AgentPodSyncer implements PodSyncer {
       return { error: message, ...soon(1000) };
     }
     try {
-      await this.#prepare(pod, observed, signal);
+      await this.#prepare(pod, observed, actions, signal);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       return { error: this.#failedSync(pod, thrown), ...soon(undefined) };
@@ -153,12 +153,14 @@ export class AgentPodSyncer implements PodSyncer {
       for (const name of result.started) memory.startErrors.delete(name);
       for (const [name, failure] of result.failures) memory.startErrors.set(name, failure);
       failures = result.failures;
-      error = result.error;
+      error = result.error ?? result.resizeError;
+      if (result.resizeError !== undefined) this.#o.resizes?.failed(pod, result.resizeError);
       memory.lastError = undefined;
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       error = this.#failedSync(pod, thrown);
     }
+    if (actions.resize) this.#o.pleg.readAnew(pod.metadata.uid);
     const after = await this.#newest(pod, signal);
     if (after === undefined) return { error: error ?? notTold, ...soon(undefined) };
     this.#tellProbes(pod, after);
@@ -183,7 +185,7 @@ export class AgentPodSyncer implements PodSyncer {
   }
 
   /** Group, directories, volumes: what must be there before a container can start. */
-  async #prepare(pod: BoundPod, observed: ObservedPod, signal: AbortSignal): Promise<void> {
+  async #prepare(pod: BoundPod, observed: ObservedPod, actions: PodActions, signal: AbortSignal): Promise<void> {
     const { cgroups, host, log } = this.#o;
     const uid = pod.metadata.uid;
     const memory = this.#of(uid);
@@ -206,8 +208,17 @@ export class AgentPodSyncer implements PodSyncer {
         await host.mkdir(this.#o.podDir(uid), { mode: 0o750 });
         await this.#volumes.mount(pod, signal);
       })(),
-      cgroups.ensurePod(pod),
+      this.#limit(pod, actions),
     ]);
+  }
+
+  /** The pod's group with its limits; while it is resized these are changed one by one, in their order. */
+  async #limit(pod: BoundPod, { resize }: PodActions): Promise<void> {
+    const { cgroups, resizes } = this.#o;
+    if (resize && await cgroups.podExists(pod)) return;
+    await cgroups.ensurePod(pod);
+    const own = pod.spec.resources;
+    if (own && resizes?.gates.podLevel) await resizes.setPod(pod, own);
   }
 
   async terminate(pod: BoundPod, context: TerminateContext): Promise<void> {
@@ -284,8 +295,9 @@ export class AgentPodSyncer implements PodSyncer {
   }
 
   #decide(pod: BoundPod, observed: ObservedPod): PodActions {
-    const { clock, probes, backoff } = this.#o;
+    const { clock, probes, backoff, resizes } = this.#o;
     return decide({
+      ...(resizes ? { resize: resizes.view(pod.metadata.uid) } : {}),
       pod,
       observed,
       now: clock.now(),
@@ -303,6 +315,7 @@ export class AgentPodSyncer implements PodSyncer {
   }): PodStatus {
     const uid = pod.metadata.uid;
     const previous = this.#o.statuses.get(uid);
+    if (situation.actions) this.#o.resizes?.observe(pod, observed);
     const computed = this.#o.status(pod, observed, {
       previous,
       startErrors: this.#of(uid).startErrors,
@@ -407,6 +420,6 @@ export class AgentPodSyncer implements PodSyncer {
 /** True when carrying out the actions would change anything. */
 function anythingToDo(actions: PodActions): boolean {
   return actions.killPod !== undefined || actions.resetContainers !== undefined ||
-    actions.createSandbox !== undefined ||
+    actions.createSandbox !== undefined || actions.resize !== undefined ||
     actions.kill.length > 0 || actions.remove.length > 0 || actions.start.length > 0;
 }

@@ -101,6 +101,7 @@ function make(observed: ObservedPod | undefined) {
   }
   const syncer = new AgentPodSyncer({
     pleg: {
+      readAnew: () => {},
       get: () => t.listed,
       refresh: () => t.unreadable ? Promise.reject(new Error("no answer")) : Promise.resolve(t.listed = t.observed),
     },

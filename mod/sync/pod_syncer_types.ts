@@ -1,3 +1,4 @@
+import type { ActuatedResources, PodResizes } from "../../managers/allocation/types.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import type { ImageManager } from "../../managers/images/types.ts";
 import type { PodObjects } from "../../managers/objects/types.ts";
@@ -30,7 +31,7 @@ export interface StatusSituation {
 }
 
 export interface PodSyncerOptions {
-  pleg: Pick<Pleg, "get" | "refresh">;
+  pleg: Pick<Pleg, "get" | "refresh" | "readAnew">;
   runner: PodRunner;
   volumes: VolumeManager;
   /** Keeps the Secrets and ConfigMaps of pods that run here; none without an API server. */
@@ -46,6 +47,8 @@ export interface PodSyncerOptions {
   journal: Pick<Journal, "note">;
   events: EventSink;
   log: Logger;
+  /** Resizes in place; none without it. */
+  resizes?: (PodResizes & Pick<ActuatedResources, "setPod">) | undefined;
   /** Computes a pod's status; pure. */
   status: (pod: BoundPod, observed: ObservedPod, situation: StatusSituation) => PodStatus;
   /** Milliseconds left of the pod's active deadline; undefined without one. */

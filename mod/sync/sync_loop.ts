@@ -1,3 +1,4 @@
+import type { PodAllocations, ResizeTrigger } from "../../managers/allocation/types.ts";
 import { Channel } from "../base/channel.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
@@ -25,6 +26,7 @@ type LoopEvent =
   | { readonly type: "probe"; readonly podUid: string }
   | { readonly type: "judge"; readonly podUid: string }
   | { readonly type: "wakeAll" }
+  | { readonly type: "resize"; readonly trigger: ResizeTrigger }
   | { readonly type: "housekeeping" };
 
 export interface SyncLoopOptions {
@@ -43,6 +45,8 @@ export interface SyncLoopOptions {
    * is to be called when that is done. The pod is judged once more then, and for good.
    */
   lookAgain?: (pod: BoundPod, reason: string, again: () => void) => boolean;
+  /** What pods were given, and resizes in place; without it each pod has what its spec says. */
+  resizes?: PodAllocations | undefined;
   /** Told of each new pod before anything is decided about it. */
   onAdded?: (pod: BoundPod) => void;
   /** True for a pod that has ended, by what is known of it here or at its source: it is never started, only cleaned up. */
@@ -105,6 +109,11 @@ export class SyncLoop {
     this.#events.latest("wakeAll", { type: "wakeAll" });
   }
 
+  /** Something happened for which a resize that waits may have its turn. */
+  retryResizes(trigger: ResizeTrigger): void {
+    if (this.#o.resizes?.waiting) this.#events.latest("resize", { type: "resize", trigger });
+  }
+
   /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#readSources(signal), this.#tick(signal), this.#route(signal)]);
@@ -131,6 +140,7 @@ export class SyncLoop {
         case "config":
           for (const change of this.#inOrder(event.changes)) this.#configure(change);
           this.#sourcesReady ||= event.ready;
+          this.#resizeAfter(event.changes);
           break;
         case "pleg":
           this.#o.workers.poke(event.event.uid);
@@ -143,6 +153,9 @@ export class SyncLoop {
           if (this.#undecided.delete(event.podUid) && pod) this.#take(pod, true);
           break;
         }
+        case "resize":
+          this.#resize(event.trigger);
+          break;
         case "wakeAll":
           this.#o.workers.pokeAll();
           break;
@@ -182,13 +195,17 @@ export class SyncLoop {
         break;
       case "reconcile":
         store.set(pod);
-        if (this.#isTaken(uid)) workers.reconcile(pod);
+        if (this.#isTaken(uid)) workers.reconcile(this.#given(pod));
         break;
       case "update":
-      case "delete":
+      case "delete": {
+        const before = store.get(uid);
         store.set(pod);
-        if (this.#isTaken(uid)) workers.update(pod);
+        if (!this.#isTaken(uid)) break;
+        if (before) this.#o.resizes?.updated(before, pod);
+        workers.update(this.#given(pod));
         break;
+      }
       case "remove":
         store.remove(uid);
         this.#undecided.delete(uid);
@@ -207,6 +224,32 @@ export class SyncLoop {
     this.#take(pod, this.#o.lookAgain === undefined);
   }
 
+  /** The pod with the resources that it was given. */
+  #given(pod: BoundPod): BoundPod {
+    return this.#o.resizes?.allocated(pod) ?? pod;
+  }
+
+  #resizeAfter(changes: readonly PodChange[]): void {
+    const { resizes } = this.#o;
+    if (!resizes?.waiting) return;
+    const has = (...ops: PodChange["op"][]) => changes.some((c) => ops.includes(c.op));
+    if (has("update")) this.#resize("pod_updated");
+    else if (has("add")) this.#resize("pods_added");
+    else if (has("remove")) this.#resize("pods_removed");
+  }
+
+  /** Lets resizes that wait have their turn, once every pod that was given something is known. */
+  #resize(trigger: ResizeTrigger): void {
+    const { resizes, store, workers } = this.#o;
+    if (!resizes || !this.#sourcesReady) return;
+    const runs = (uid: string) => this.#isTaken(uid) && workers.get(uid)?.removed === false;
+    const changed = resizes.retry(trigger, {
+      get: (uid) => runs(uid) ? store.get(uid) : undefined,
+      admit: (pod) => this.#o.admit(pod, this.#active(pod.metadata.uid)),
+    });
+    for (const pod of changed) workers.update(this.#given(pod));
+  }
+
   #isTaken(uid: string): boolean {
     return !this.#o.store.isRejected(uid) && !this.#undecided.has(uid);
   }
@@ -215,9 +258,12 @@ export class SyncLoop {
   #take(pod: BoundPod, final: boolean): void {
     const { store, workers } = this.#o;
     const uid = pod.metadata.uid;
-    const answer = this.#mayRun(pod);
+    const given = this.#given(pod);
+    const answer = this.#mayRun(given);
     if (answer.admit) {
-      workers.update(pod);
+      this.#o.resizes?.admitted(given);
+      workers.update(given);
+      this.#o.resizes?.added(pod);
       return;
     }
     if (workers.has(uid)) {
@@ -265,7 +311,7 @@ export class SyncLoop {
       const uid = pod.metadata.uid;
       if (uid === except || !this.#isTaken(uid) || this.#hasEnded(pod)) continue;
       const worker = this.#o.workers.get(uid);
-      if (!worker || worker.mayRun) active.push(pod);
+      if (!worker || worker.mayRun) active.push(this.#o.resizes?.counted(pod) ?? pod);
     }
     return active;
   }

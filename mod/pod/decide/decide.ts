@@ -4,7 +4,8 @@ import type { DecideInput, KillContainer, PodActions, Why } from "../actions.ts"
 import { newest, type ObservedContainer, type ObservedPod } from "../observed.ts";
 import { heldBack, type Wanted } from "./backoff.ts";
 import { anyRegularMade, initVerdict } from "./init.ts";
-import { kill } from "./kills.ts";
+import { resizeAction } from "../resize/needs.ts";
+import { kill, resizeRestart } from "./kills.ts";
 import { regularVerdict } from "./regular.ts";
 import { restartAllSource, triggersRestartAll } from "./restart.ts";
 import { type SandboxVerdict, sandboxVerdict } from "./sandbox.ts";
@@ -183,9 +184,14 @@ export function decide(input: DecideInput): PodActions {
   }
   const kills = [...duplicates(pod, observed), ...init.kill, ...regular?.kill ?? []];
   const wanted = [...ephemeral, ...init.wanted, ...regular?.wanted ?? []];
+  const resize = input.resize && resizeAction(pod, observed, input.resize, {
+    leaving: new Set(kills.map((k) => k.id)),
+    restarts: kills.some((k) => k.reason === resizeRestart),
+  });
   return {
     ...nothing,
     kill: kills,
+    ...(resize ? { resize } : {}),
     remove: [...oldInits(pod, observed, new Set(kills.map((k) => k.id))), ...neverStarted(pod, observed)],
     sandboxId: sandbox.sandboxId,
     ...heldBack(input, wanted),

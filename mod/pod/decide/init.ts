@@ -3,7 +3,8 @@ import type { BoundPod } from "../../kube/types.ts";
 import type { DecideInput, KillContainer, Why } from "../actions.ts";
 import { newest, type ObservedContainer, type ObservedPod } from "../observed.ts";
 import type { Wanted } from "./backoff.ts";
-import { definitionChanged, kill, killWhenUnknown } from "./kills.ts";
+import { needsRestart } from "../resize/needs.ts";
+import { definitionChanged, kill, killForResize, killWhenUnknown } from "./kills.ts";
 import { restartsAfterKill, shouldStart } from "./restart.ts";
 
 /** What the init containers of a pod need (runtime-contract.md section 7). */
@@ -43,7 +44,11 @@ function runningSidecar(input: DecideInput, container: PodContainer, instance: O
     return { kill: step, start: { reason: "StartupProbe", message: step.message } };
   }
   const changed = definitionChanged(spec, instance);
-  if (!changed && !(spec.livenessProbe && probes.liveness === false)) return { done: true };
+  if (!changed && !(spec.livenessProbe && probes.liveness === false)) {
+    if (!needsRestart(input.pod, spec, instance, input.resize)) return { done: true };
+    const restart = killForResize(instance);
+    return { done: true, kill: restart, start: { reason: restart.reason, message: restart.message } };
+  }
   const step = changed
     ? kill(instance, "DefinitionChanged", `${label} definition changed`, true)
     : kill(instance, "LivenessProbe", `${label} failed liveness probe`, true, "liveness");

@@ -27,3 +27,11 @@ export function killWhenUnknown(instance: ObservedContainer, label: string): Kil
 export function definitionChanged(container: Container, instance: ObservedContainer): boolean {
   return instance.hash !== undefined && instance.hash !== containerHash(container);
 }
+
+/** The reason of a kill for which the container comes back with other resources. */
+export const resizeRestart = "ResizeRestart";
+
+/** A container is restarted because its resize policy wants that for what has changed. */
+export function killForResize(instance: ObservedContainer): KillContainer {
+  return kill(instance, resizeRestart, `Container ${instance.name} resize requires restart`, true);
+}

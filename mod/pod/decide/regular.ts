@@ -2,7 +2,8 @@ import type { Container } from "../../kube/types.ts";
 import type { DecideInput, KillContainer } from "../actions.ts";
 import { newest, type ObservedContainer } from "../observed.ts";
 import type { Wanted } from "./backoff.ts";
-import { definitionChanged, kill, killWhenUnknown } from "./kills.ts";
+import { needsRestart } from "../resize/needs.ts";
+import { definitionChanged, kill, killForResize, killWhenUnknown } from "./kills.ts";
 import { restartsAfterKill, shouldStart } from "./restart.ts";
 
 /** What the regular containers of an initialised pod need. */
@@ -29,7 +30,7 @@ function reasonToKill(input: DecideInput, spec: Container, instance: ObservedCon
   if (probes.startup === false) {
     return finish("StartupProbe", `Container ${spec.name} failed startup probe`, restarts, "startup");
   }
-  return undefined;
+  return needsRestart(input.pod, spec, instance, input.resize) ? killForResize(instance) : undefined;
 }
 
 function whyStarted(spec: Container, latest: ObservedContainer | undefined): Wanted["why"] {

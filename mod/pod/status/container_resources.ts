@@ -33,11 +33,13 @@ function milliOf(text: string | undefined): number {
 
 /**
  * The `allocatedResources` and `resources` of a container's status: what the spec has, for a running container with
- * what the runtime really applied, where it tells (sections 5.1 and 15). Throws BadPod on a bad quantity.
+ * what the runtime really applied, where it tells (sections 5.1 and 15), and else with what was carried out. Throws
+ * BadPod on a bad quantity.
  */
 export function containerResources(
   container: Container,
   instance: ObservedContainer,
+  actuated?: ResourceRequirements,
 ): Pick<ContainerStatus, "allocatedResources" | "resources"> {
   const spec = container.resources ?? {};
   const where = `container ${container.name} resources`;
@@ -45,6 +47,12 @@ export function containerResources(
   const requests = spec.requests && canonical(spec.requests, `${where}.requests`);
   const allocatedResources = requests && { ...requests };
   const applied = instance.state === "running" ? instance.resources : undefined;
+  if (actuated && instance.state === "running") {
+    // No runtime tells of the memory request, and some tell nothing.
+    const told = applied ? (["memory"] as const) : (["cpu", "memory"] as const);
+    if (requests) fill(requests, actuated.requests, told);
+    if (limits && !applied) fill(limits, actuated.limits, told);
+  }
   if (applied && limits) {
     const milli = milliOfQuota(applied.cpuQuota, applied.cpuPeriod);
     if (milli > 0 && (milli > leastLimitMilli || milliOf(limits.cpu) > leastLimitMilli)) {
@@ -62,6 +70,13 @@ export function containerResources(
     ...(allocatedResources && Object.keys(allocatedResources).length > 0 ? { allocatedResources } : {}),
     resources: requirements(limits, requests, spec.claims),
   };
+}
+
+function fill(list: List, from: Readonly<List> | undefined, names: readonly string[]): void {
+  for (const name of names) {
+    const text = from && Object.hasOwn(from, name) ? from[name] : undefined;
+    if (text !== undefined && parseQuantity(text).nano > 0n) list[name] = canonicalQuantity(text);
+  }
 }
 
 function requirements(limits?: List, requests?: List, claims?: ResourceRequirements["claims"]): ResourceRequirements {
@@ -126,11 +141,17 @@ function podSide(pod: BoundPod, side: Side): List | undefined {
   return total.size > 0 ? Object.fromEntries([...total].map(([name, q]) => [name, formatQuantity(q)])) : undefined;
 }
 
-/** The pod-level `allocatedResources` and `resources` of the status. Throws BadPod on a bad quantity. */
-export function podResources(pod: BoundPod): { allocatedResources?: List; resources: ResourceRequirements } {
-  const requests = podSide(pod, "requests");
+/**
+ * The pod-level `allocatedResources` and `resources` of the status. Throws BadPod on a bad quantity.
+ * @param actual the pod with the resources that are carried out, while these are others
+ */
+export function podResources(
+  pod: BoundPod,
+  actual: BoundPod = pod,
+): { allocatedResources?: List; resources: ResourceRequirements } {
+  const allocated = podSide(pod, "requests");
   return {
-    ...(requests ? { allocatedResources: { ...requests } } : {}),
-    resources: requirements(podSide(pod, "limits"), requests, pod.spec.resources?.claims),
+    ...(allocated ? { allocatedResources: allocated } : {}),
+    resources: requirements(podSide(actual, "limits"), podSide(actual, "requests"), pod.spec.resources?.claims),
   };
 }

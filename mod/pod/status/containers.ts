@@ -96,7 +96,7 @@ function present(
     image: instance.image,
     imageID: instance.imageRef,
     containerID,
-    ...containerResources(container.spec, instance),
+    ...containerResources(container.spec, instance, input.resize?.actuated?.containers.get(container.spec.name)),
     ...volumeMounts(input, container.spec),
     ...(instance.user
       ? {

@@ -1,6 +1,7 @@
 import { podContainers } from "../../kube/pod.ts";
 import type { BoundPod, ContainerState, ContainerStatus, PodCondition, PodStatus } from "../../kube/types.ts";
 import { canRestartAll, restartAllSource } from "../decide/restart.ts";
+import { withResources } from "../resize/allocation.ts";
 import { sandboxVerdict } from "../decide/sandbox.ts";
 import type { ObservedPod } from "../observed.ts";
 import { qosClass } from "../resources.ts";
@@ -130,11 +131,14 @@ export function draftStatus(input: StatusInput): PodStatus {
   // The container that asks for a reset is removed last, so that its end is the end of the reset.
   if (canRestartAll(pod)) own.push(allContainersRestarting(phase, resetAsked));
   const disruption = disruptionTarget(input, before);
+  const { gates, actuated } = input.resize ?? {};
+  const actual = gates && actuated ? withResources(pod, actuated, gates) : pod;
+  const resizes = isTerminal(phase) ? [] : input.resizes ?? [];
   const generation = pod.metadata.generation ?? 0;
   return {
     ...(generation > 0 ? { observedGeneration: Math.max(generation, previous.observedGeneration ?? 0) } : {}),
     phase,
-    conditions: [...foreign, ...disruption, ...own.map((v) => timed(input, v, before))],
+    conditions: [...foreign, ...resizes, ...disruption, ...own.map((v) => timed(input, v, before))],
     ...(message ? { message } : {}),
     ...(reason ? { reason } : {}),
     ...(input.hostIPs[0] === undefined
@@ -146,7 +150,7 @@ export function draftStatus(input: StatusInput): PodStatus {
     ...(regular.length > 0 ? { containerStatuses: regular } : {}),
     qosClass: qosClass(pod),
     ...(ephemeral.length > 0 ? { ephemeralContainerStatuses: ephemeral } : {}),
-    ...podResources(pod),
+    ...podResources(pod, actual),
   };
 }
 

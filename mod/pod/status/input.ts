@@ -1,6 +1,7 @@
-import type { BoundPod, PodStatus } from "../../kube/types.ts";
+import type { BoundPod, PodCondition, PodStatus } from "../../kube/types.ts";
 import type { HeldContainer, ProbeView } from "../actions.ts";
 import type { ObservedPod } from "../observed.ts";
+import type { ResizeView } from "../resize/needs.ts";
 
 /** An end as Failed that the agent itself brings about. */
 export interface ForcedEnd {
@@ -36,6 +37,10 @@ export interface StatusInput {
   readonly runtimeName: string;
   /** Whether a new sandbox is needed; by default found from `observed`. */
   readonly createSandboxNeeded?: boolean;
+  /** Conditions of a resize in place, whole; dropped when the pod has ended. */
+  readonly resizes?: readonly PodCondition[];
+  /** What of the pod's resources is carried out; without it, all of them. */
+  readonly resize?: ResizeView;
   /** Whether the pod's runtime handler can make mounts recursively read-only. Default false. */
   readonly recursiveReadOnly?: boolean;
 }

@@ -8,6 +8,7 @@ import { AuthMetrics } from "./auth_metrics.ts";
 import { ClientMetrics, QueueMetrics } from "./client_metrics.ts";
 import type { MetricSource } from "./metric_set.ts";
 import type { RuntimeMeter } from "./runtime_meter.ts";
+import { ResizeMetrics } from "./resize_metrics.ts";
 import { SecurityMetrics } from "./security_metrics.ts";
 import { StartupMetrics } from "./startup_metrics.ts";
 import { WorkMetrics } from "./work_metrics.ts";
@@ -66,6 +67,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
 
   /** What the managers do, who asks the node's API, and the agent as a client of the API server. */
   readonly work = new WorkMetrics();
+  readonly resizes = new ResizeMetrics();
   readonly auth = new AuthMetrics();
   readonly client = new ClientMetrics();
   readonly queues = new QueueMetrics();
@@ -284,9 +286,12 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
 
   /** A pod's new status: the first time that one which was pending runs tells how long its start took. */
   status(pod: BoundPod, status: PodStatus): void {
-    const { uid } = pod.metadata;
+    const { uid, creationTimestamp } = pod.metadata;
+    this.#terminations.status(pod, status);
     if (status.phase === "Pending") return void this.#starting.add(uid);
     if (!this.#starting.delete(uid) || status.phase !== "Running") return;
+    const made = Date.parse(creationTimestamp ?? "");
+    if (Number.isFinite(made)) this.podStartTotal.observe({}, Math.max(0, this.#clock.now() - made) / 1000);
     const seen = Date.parse(status.startTime ?? "");
     if (Number.isFinite(seen)) this.podStartSeconds.observe({}, Math.max(0, this.#clock.now() - seen) / 1000);
   }

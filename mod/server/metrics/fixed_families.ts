@@ -1,6 +1,6 @@
 import type { MetricType } from "./text.ts";
 
-/** What this agent has none of, and so counts as 0: nothing is pinned, nothing resized, nothing shuts down. */
+/** What this agent has none of, and so counts as 0: nothing is pinned, nothing shuts down. */
 export const zeros: readonly (readonly [name: string, type: MetricType, help: string])[] = [
   ["kubelet_cpu_manager_pinning_requests_total", "counter", "Containers that asked for CPUs of their own"],
   ["kubelet_cpu_manager_pinning_errors_total", "counter", "Containers that got no CPUs of their own"],
@@ -11,7 +11,6 @@ export const zeros: readonly (readonly [name: string, type: MetricType, help: st
   ["kubelet_topology_manager_admission_errors_total", "counter", "Pods whose topology did not fit"],
   ["kubelet_graceful_shutdown_start_time_seconds", "gauge", "When the node's last shutdown began"],
   ["kubelet_graceful_shutdown_end_time_seconds", "gauge", "When the node's last shutdown ended"],
-  ["kubelet_pod_in_progress_resizes", "gauge", "Pods that are being resized"],
   ["kubelet_pod_watch_events_dropped_total", "counter", "Events of watches on pods that were lost"],
   ["kubelet_cpu_manager_shared_pool_size_millicores", "gauge", "CPU that containers without CPUs of their own share"],
   ["kubelet_first_network_pod_start_sli_duration_seconds", "gauge", "Start of the first pod with a network"],
