@@ -11,6 +11,7 @@ import type { RuntimeMeter } from "./runtime_meter.ts";
 import { ResizeMetrics } from "./resize_metrics.ts";
 import { SecurityMetrics } from "./security_metrics.ts";
 import { StartupMetrics } from "./startup_metrics.ts";
+import { Terminations } from "./terminations.ts";
 import { WorkMetrics } from "./work_metrics.ts";
 
 /** A probe's run. */
@@ -185,6 +186,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
 
   /** Pods that are on their way to Running. */
   readonly #starting = new Set<string>();
+  readonly #terminations = new Terminations(this.work.terminated, (uid) => this.podByUid(uid) !== undefined);
   readonly #relisted = { at: 0 };
 
   constructor(options: { clock: Clock }) {

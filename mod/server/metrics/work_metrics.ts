@@ -2,7 +2,7 @@ import type { CgroupManager } from "../../../managers/cgroups/types.ts";
 import type { EnsuredImage } from "../../../managers/images/types.ts";
 import type { VolumeCounts, VolumeOperation } from "../../../managers/volumes/types.ts";
 import { counter, gauge, MetricSet } from "./metric_set.ts";
-import { Histogram, usualBuckets } from "./registry.ts";
+import { Histogram, type Numbers, usualBuckets } from "./registry.ts";
 import type { MetricsPage } from "./text.ts";
 
 /** Reasons that admission_rejections_total tells by name; all others are `Other` (metrics.md section 2). */
@@ -17,6 +17,12 @@ const rejections = new Set([
 
 /** Bounds of storage operations, seconds (metrics.md section 3). */
 const storageBuckets = [.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
+
+/** A counter by whether pods are static, with both from the start on. */
+function ofEitherOrigin(numbers: Numbers): Numbers {
+  for (const origin of ["", "true"]) numbers.add({ static: origin }, 0);
+  return numbers;
+}
 
 /** What the managers do, counted (metrics.md sections 2 and 3). */
 export class WorkMetrics extends MetricSet {
@@ -53,9 +59,9 @@ export class WorkMetrics extends MetricSet {
     help: "From the first sight of a pod until its worker starts, seconds",
   }).begin();
   readonly terminated = counter("kubelet_terminated_containers_total", "Containers that ended", { vec: true });
-  readonly restartedPods = counter("kubelet_restarted_pods_total", "Pods that were made again under their UID", {
-    vec: true,
-  });
+  readonly restartedPods = ofEitherOrigin(
+    counter("kubelet_restarted_pods_total", "Pods that were made again under their UID", { vec: true }),
+  );
   readonly orphans = counter("kubelet_orphaned_runtime_pods_total", "Pods of the runtime that nobody wanted");
   readonly httpsFallbacks = counter(
     "kubelet_lifecycle_handler_http_fallbacks_total",
