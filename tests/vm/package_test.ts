@@ -104,7 +104,8 @@ Deno.test("the Debian package on a node with cgroup v2 and systemd, in a virtual
         `for i in /host/*.tar; do ctr -n k8s.io images import $i >/dev/null; done; dpkg -i ${inside} >/dev/null`,
       );
       assert.equal(await machine.sh("dpkg-query -W -f '${Status}' denolet"), "install ok installed");
-      assert.equal(await machine.sh("dpkg --verify denolet"), "");
+      // a slim machine takes no documentation
+      assert.equal(await machine.sh("dpkg --verify denolet | grep -v ' /usr/share/' || true"), "");
       assert.deepEqual([await shown("ActiveState"), await shown("Type")], ["inactive", "notify"]);
     });
 
