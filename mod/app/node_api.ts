@@ -19,6 +19,7 @@ import type { ServedAgent } from "./agent_types.ts";
 import { allFlags } from "./config/flags.ts";
 import { getPath, type Json } from "./config/json.ts";
 import type { LoadedConfig } from "./config/load.ts";
+import { countedReviews } from "./counted_reviews.ts";
 import { kubernetesVersion } from "./version.ts";
 
 /** The node's HTTP API over a running agent (http.md); what else it serves is registered on it before it runs. */
@@ -63,7 +64,7 @@ export function createNodeApi(options: {
     version: kubernetesVersion,
     healthChecks: () => agent.healthChecks,
     metrics,
-    ...(options.cluster ? clusterAccess(options.cluster, loaded, clock) : {}),
+    ...(options.cluster ? clusterAccess(options.cluster, loaded, clock, metrics) : {}),
   });
   server.register(streamingRoutes(backend));
   server.register(containerLogsRoutes(backend));
@@ -99,8 +100,9 @@ function clusterAccess(
   { reviews, random, signedPair }: NonNullable<Parameters<typeof createNodeApi>[0]["cluster"]>,
   { config: { authentication, authorization } }: LoadedConfig,
   clock: Clock,
+  metrics: AgentMetrics,
 ): Pick<ServerOptions, "tokens" | "authorizer" | "signedPair"> {
-  const ask = { client: reviews, clock, random };
+  const ask = { client: countedReviews(reviews, metrics.auth, clock), clock, random };
   const { cacheAuthorizedTTLMs, cacheUnauthorizedTTLMs } = authorization.webhook;
   return {
     tokens: tokenWebhook({ ...ask, ttlMs: authentication.webhook.cacheTTLMs }),

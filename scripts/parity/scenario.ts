@@ -91,6 +91,11 @@ export function phase(wanted: string): Step["until"] {
   return ({ pod }) => pod.status?.phase === wanted;
 }
 
+/** Whether the pod has ended with a phase, and its sandbox too. */
+export function ended(wanted: string): Step["until"] {
+  return all(phase(wanted), condition("PodReadyToStartContainers", "False"));
+}
+
 /** Whether a container of any kind is as wanted. */
 export function container(name: string, look: (status: ContainerStatus) => boolean): Step["until"] {
   return ({ pod: { status } }) =>

@@ -1,4 +1,4 @@
-import { all, box, event, once, phase, pod, ready, type Scenario, shell, waiting } from "./scenario.ts";
+import { all, box, ended, event, once, phase, pod, ready, type Scenario, shell, waiting } from "./scenario.ts";
 
 /** Pods that cannot do what they are made for. */
 export const faultScenarios: readonly Scenario[] = [
@@ -68,7 +68,7 @@ export const faultScenarios: readonly Scenario[] = [
   {
     name: "no-command-once",
     pod: pod("no-command-once", { restartPolicy: "Never", containers: [box("main", { command: ["/nonexistent"] })] }),
-    steps: once("failed", phase("Failed")),
+    steps: once("failed", ended("Failed")),
   },
   {
     name: "too-much-memory",
@@ -76,7 +76,7 @@ export const faultScenarios: readonly Scenario[] = [
       restartPolicy: "Never",
       containers: [shell("main", "tail /dev/zero", { resources: { limits: { memory: "20Mi" } } })],
     }),
-    steps: once("failed", phase("Failed")),
+    steps: once("failed", ended("Failed")),
   },
   {
     name: "too-much-cpu",

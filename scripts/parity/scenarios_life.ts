@@ -4,9 +4,9 @@ import {
   condition,
   container,
   deletion,
+  ended,
   event,
   once,
-  phase,
   pod,
   ready,
   type Scenario,
@@ -59,7 +59,7 @@ export const lifeScenarios: readonly Scenario[] = [
       initContainers: [shell("first", "exit 4")],
       containers: [box("main")],
     }),
-    steps: once("failed", phase("Failed")),
+    steps: once("failed", ended("Failed")),
   },
   {
     name: "restarts",
@@ -69,7 +69,7 @@ export const lifeScenarios: readonly Scenario[] = [
   {
     name: "job",
     pod: pod("job", { restartPolicy: "OnFailure", containers: [shell("main", "exit 0")] }),
-    steps: [{ name: "succeeded", until: phase("Succeeded") }, deletion("deleted")],
+    steps: [{ name: "succeeded", until: ended("Succeeded") }, deletion("deleted")],
   },
   {
     name: "job-retries",
@@ -82,7 +82,7 @@ export const lifeScenarios: readonly Scenario[] = [
         }),
       ],
     }),
-    steps: once("succeeded", phase("Succeeded")),
+    steps: once("succeeded", ended("Succeeded")),
   },
   {
     name: "never",
@@ -93,7 +93,7 @@ export const lifeScenarios: readonly Scenario[] = [
         shell("killed", "kill -9 $$"),
       ],
     }),
-    steps: once("failed", phase("Failed")),
+    steps: once("failed", ended("Failed")),
   },
   {
     name: "half",
@@ -103,7 +103,7 @@ export const lifeScenarios: readonly Scenario[] = [
   {
     name: "deadline",
     pod: pod("deadline", { activeDeadlineSeconds: 6, containers: [box("main")] }),
-    steps: once("failed", phase("Failed")),
+    steps: once("failed", ended("Failed")),
   },
   {
     name: "deadline-graceful",
@@ -112,7 +112,7 @@ export const lifeScenarios: readonly Scenario[] = [
       restartPolicy: "Never",
       containers: [shell("main", "trap 'exit 5' TERM; sleep 86400 & wait $!")],
     }),
-    steps: once("failed", phase("Failed")),
+    steps: once("failed", ended("Failed")),
   },
   {
     name: "unready",
@@ -280,6 +280,6 @@ export const lifeScenarios: readonly Scenario[] = [
     name: "static-ends",
     static: true,
     pod: pod("static-ends", { restartPolicy: "Never", containers: [shell("main", "exit 0")] }),
-    steps: once("succeeded", phase("Succeeded")),
+    steps: once("succeeded", ended("Succeeded")),
   },
 ];

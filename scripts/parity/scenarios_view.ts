@@ -1,4 +1,4 @@
-import { box, once, phase, pod, ready, type Scenario, tells } from "./scenario.ts";
+import { box, ended, once, pod, ready, type Scenario, tells } from "./scenario.ts";
 
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
 const resource = (name: string, resource: string, divisor?: string) => ({
@@ -47,7 +47,7 @@ export const viewScenarios: readonly Scenario[] = [
         ],
       })],
     }, { labels: { app: "environment" } }),
-    steps: once("told", phase("Succeeded")),
+    steps: once("told", ended("Succeeded")),
   },
   {
     name: "volumes",
@@ -106,7 +106,7 @@ export const viewScenarios: readonly Scenario[] = [
         ),
       ],
     }, { labels: { b: "2", a: "1" }, annotations: { note: 'with "quotes"\nand lines' } }),
-    steps: once("told", phase("Succeeded")),
+    steps: once("told", ended("Succeeded")),
   },
   {
     name: "group",
@@ -127,7 +127,7 @@ export const viewScenarios: readonly Scenario[] = [
       dnsPolicy: "None",
       dnsConfig: { nameservers: ["10.9.9.9"], searches: ["example.test"], options: [{ name: "ndots", value: "3" }] },
     }),
-    steps: once("told", phase("Succeeded")),
+    steps: once("told", ended("Succeeded")),
   },
   {
     name: "security",
@@ -153,7 +153,7 @@ export const viewScenarios: readonly Scenario[] = [
         tells("usual", identity),
       ],
     }),
-    steps: once("told", phase("Succeeded")),
+    steps: once("told", ended("Succeeded")),
   },
   {
     name: "guaranteed",
@@ -168,7 +168,7 @@ export const viewScenarios: readonly Scenario[] = [
         ),
       ],
     }),
-    steps: once("told", phase("Succeeded")),
+    steps: once("told", ended("Succeeded")),
   },
   {
     name: "burstable",
@@ -185,7 +185,7 @@ export const viewScenarios: readonly Scenario[] = [
         tells("best", "cat /sys/fs/cgroup/cpu/cpu.shares /proc/1/oom_score_adj"),
       ],
     }),
-    steps: once("told", phase("Succeeded")),
+    steps: once("told", ended("Succeeded")),
   },
   {
     name: "host-network",
