@@ -49,14 +49,15 @@ export class Dispatcher {
     while (this.#running.size > 0) await Promise.allSettled([...this.#running]);
   }
 
-  /** Takes one request. @param upgrade the connection, when the client asked for an upgrade */
-  dispatch(exchange: Exchange): void {
+  /** Takes one request; resolves when it is answered, or its client is gone. Never rejects. */
+  dispatch(exchange: Exchange): Promise<void> {
     const task = this.#run(exchange).catch((thrown) => {
       this.#o.log.error("a request failed", { error: messageOf(thrown) });
       exchange.cut();
     });
     this.#running.add(task);
     void task.then(() => this.#running.delete(task));
+    return task;
   }
 
   async #run(exchange: Exchange): Promise<void> {

@@ -11,6 +11,7 @@ import type { TlsMaterial } from "./certificate_files.ts";
 import type { ClientCertificates } from "./client_certificates.ts";
 import { type Dispatcher, Exchange } from "./dispatch.ts";
 import { suiteAllowed, type TlsSettings } from "./tls_settings.ts";
+import { Turns } from "./turns.ts";
 
 /** Limits of both servers (http.md section 1), milliseconds and bytes. */
 const limits = {
@@ -61,13 +62,17 @@ export async function listen(options: {
     socket.on("close", () => connections.delete(socket));
   });
   server.on("clientError", (error: Error, socket: Duplex) => refuse(error, socket));
-  server.on("request", (request, response) => dispatcher.dispatch(new Exchange(request, response, undefined)));
+  const turns = new Turns();
+  server.on("request", (request, response) => {
+    const exchange = new Exchange(request, response, undefined);
+    turns.take(request.socket, () => dispatcher.dispatch(exchange));
+  });
   server.on("upgrade", (request: http.IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => {});
     const response = new http.ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket as Socket);
-    dispatcher.dispatch(new Exchange(request, response, { socket, head: new Uint8Array(head) }));
+    void dispatcher.dispatch(new Exchange(request, response, { socket, head: new Uint8Array(head) }));
   });
   await start(server, address, port);
   const bound = server.address();
