@@ -111,7 +111,7 @@ export class FloorPods {
     if (!pod || !container) throw new Error("the bench's own manifest gave no pod");
     await Deno.mkdir(containerLogDir(`${root}/logs`, pod, "main"), { recursive: true });
     await Deno.mkdir(`${root}/pods/${pod.metadata.uid}`, { recursive: true });
-    const { config } = await this.#builder.sandbox(pod, 0);
+    const config = await this.#builder.sandbox(pod, 0, "");
     const made = await this.#builder.container({
       pod,
       container,
@@ -128,6 +128,7 @@ export class FloorPods {
         podIPs: ["127.0.0.1"],
         status: undefined,
       },
+      handler: "",
       targetContainerId: undefined,
       signal: new AbortController().signal,
     });

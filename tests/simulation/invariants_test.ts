@@ -20,7 +20,8 @@ function make() {
   const invariants = new Invariants(world, { maxBackOffMs: 300_000 });
   invariants.begin(1);
   const { service } = world;
-  const sandboxConfig = (uid: string) => ({ metadata: { name: "p", namespace: "default", uid, attempt: 0 } });
+  // As a static pod's: only those of one name wait for one another.
+  const sandboxConfig = (uid: string) => ({ metadata: { name: "p-node1", namespace: "default", uid, attempt: 0 } });
   return {
     world,
     invariants,
