@@ -16,15 +16,7 @@ import { chooseDevices, reusableBy } from "./choose.ts";
 import { Inventory } from "./inventory.ts";
 import { joinOptions } from "./options.ts";
 import { Plugin } from "./plugin.ts";
-import type { Devices, ResourceDevices } from "./types.ts";
-
-/** The agent's pods as devices are given to them. */
-export interface DevicePods {
-  /** UIDs of the pods that may have devices: those that have not ended, and those on their way out. */
-  active(): ReadonlySet<string>;
-  /** True once every source has been read; before that nothing is taken from anybody. */
-  readonly sourcesReady: boolean;
-}
+import type { DevicePods, Devices, ResourceDevices } from "./types.ts";
 
 export interface DeviceManagerOptions {
   readonly host: Pick<Host, "readText" | "write">;
@@ -35,8 +27,8 @@ export interface DeviceManagerOptions {
   readonly log: Logger;
   /** Owns the connections to plugins. */
   readonly scope: Scope;
-  /** Told when the health of a pod's device has changed; absent when statuses don't show it (ResourceHealthStatus). */
-  readonly onHealth?: ((podUids: ReadonlySet<string>) => void) | undefined;
+  /** Whether statuses of pods show the health of their devices (gate ResourceHealthStatus). */
+  readonly showHealth: boolean;
   /** Told of each registration and, in milliseconds, of each Allocate. */
   readonly onRegistered?: ((resource: string) => void) | undefined;
   readonly onAllocated?: ((resource: string, ms: number) => void) | undefined;
@@ -50,7 +42,7 @@ export class DeviceManager implements Devices {
   /** Devices that are being given: by resource, how many times each. */
   readonly #held = new Map<string, Map<string, number>>();
   readonly #path: string;
-  #pods: DevicePods = { active: () => new Set(), sourcesReady: false };
+  #pods: DevicePods = { active: () => new Set(), sourcesReady: false, changed: () => {} };
 
   constructor(options: DeviceManagerOptions) {
     this.#o = options;
@@ -58,7 +50,6 @@ export class DeviceManager implements Devices {
     this.#path = `${options.dir}/${checkpointName}`;
   }
 
-  /** The pods that devices are given to; known once the agent is put together. */
   serve(pods: DevicePods): void {
     this.#pods = pods;
   }
@@ -93,8 +84,9 @@ export class DeviceManager implements Devices {
         const changed = this.#inventory.update(plugin, list);
         if (!changed) return;
         log.detail(2, "devices", { resource, count: list.length });
-        const pods = this.#assigned.podsWith(resource, changed);
-        if (pods.size > 0) this.#o.onHealth?.(pods);
+        if (this.#o.showHealth) {
+          for (const uid of this.#assigned.podsWith(resource, changed)) this.#pods.changed(uid);
+        }
         this.#save();
       });
       this.#lose(plugin);
@@ -275,7 +267,7 @@ export class DeviceManager implements Devices {
   }
 
   health(podUid: string, container: string): ResourceStatus[] {
-    if (!this.#o.onHealth) return [];
+    if (!this.#o.showHealth) return [];
     return this.#assigned.listOf(podUid, container).map(({ resource, devices }) => ({
       name: resource,
       resources: devices.map(({ id }) => ({

@@ -19,8 +19,20 @@ export interface ResourceDevices {
   readonly devices: readonly Pick<Device, "id" | "nodes">[];
 }
 
+/** The agent's pods as devices are given to them. */
+export interface DevicePods {
+  /** UIDs of the pods that may have devices: those that have not ended, and those on their way out. */
+  active(): ReadonlySet<string>;
+  /** True once every source has been read; before that nothing is taken from anybody. */
+  readonly sourcesReady: boolean;
+  /** The pod's status is to be looked at anew. */
+  changed(podUid: string): void;
+}
+
 /** What device plugins give, as the rest of the agent sees it. */
 export interface Devices {
+  /** The pods that devices are given to; known once the agent is put together. */
+  serve(pods: DevicePods): void;
   /** For the node's status: what plugins have, and the resources whose plugin has been gone for five minutes. */
   resources(): DeviceResources;
   /** True when a container of the pod asks for what device plugins give, or gave. */

@@ -6,7 +6,13 @@ import type { Logger } from "../../mod/base/log.ts";
 import type { ContainerImage, NodeAddress, NodeRuntimeHandler } from "../../mod/kube/types.ts";
 import { statusImages } from "./images.ts";
 import type { AddressResult } from "./status_addresses.ts";
-import { type NodeSituation, type NodeUrgency, type PressureType, pressureTypes } from "./types.ts";
+import {
+  type DeviceResources,
+  type NodeSituation,
+  type NodeUrgency,
+  type PressureType,
+  pressureTypes,
+} from "./types.ts";
 
 /** How long a list of images, and the runtime's version, are used, in milliseconds (section 11: 30 s for images). */
 const freshMs = 30_000;
@@ -25,6 +31,7 @@ export interface NodeWatcherOptions {
   readonly features: () => RuntimeFeatures | undefined;
   readonly addresses: (signal: AbortSignal) => Promise<AddressResult>;
   readonly volumesInUse?: () => readonly string[] | undefined;
+  readonly devices?: () => DeviceResources | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -62,6 +69,7 @@ export class NodeWatcher {
       images: this.#images,
       addresses,
       volumesInUse: volumesInUse?.(),
+      devices: this.#o.devices?.(),
     };
   }
 

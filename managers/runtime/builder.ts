@@ -13,6 +13,7 @@ import { hostNetworkHosts, managedHosts } from "../../mod/pod/config/hosts.ts";
 import { type SubPathMount, subPathMounts } from "../../mod/pod/config/mounts.ts";
 import { containerDir, etcHostsFile, terminationFile } from "../../mod/pod/config/paths.ts";
 import { sandboxConfig } from "../../mod/pod/config/sandbox.ts";
+import type { Devices } from "../devices/types.ts";
 import type { UserNamespaces } from "../userns/types.ts";
 import type { MountedVolume } from "../volumes/types.ts";
 import type { EnvSource, PodBuilder } from "./types.ts";
@@ -32,6 +33,8 @@ export interface BuilderOptions {
   allocatable: Readonly<Record<string, string>>;
   cgroupParent: (pod: BoundPod) => string;
   environment: EnvSource;
+  /** What device plugins give; absent: nothing. */
+  devices?: Pick<Devices, "containerOptions"> | undefined;
   userns: UserNamespaces;
   /** The runtime's handlers, as it reports them. */
   handlers: () => readonly RuntimeHandler[];
@@ -147,6 +150,7 @@ export class AgentPodBuilder implements PodBuilder {
       podIPs: situation.podIPs,
       terminationFile: await this.#terminationFile(pod, container.name, container.terminationMessagePath),
       targetContainerId: request.targetContainerId,
+      plugin: await this.#o.devices?.containerOptions(pod, container, request.signal),
       userns,
       recursiveReadOnlyMounts: this.#o.handlers().find((h) => h.name === handler)?.features?.recursiveReadOnlyMounts,
       policy,

@@ -163,6 +163,7 @@ class ComposedAgent implements ServedAgent {
       clock,
       runtimeName: options.runtimeName,
       hostIPs: () => options.cluster?.hostIPs?.() ?? [],
+      devices: options.devices,
       probes: (id: string) => this.#probes.results(id),
       resizes,
     };
@@ -217,6 +218,14 @@ class ComposedAgent implements ServedAgent {
       if (volumes) syncer.volumesChanged(uid);
       this.#workers.poke(uid);
     };
+    const sourcesReady = () => this.#loop.sourcesReady;
+    options.devices?.serve({
+      active: () => new Set([...this.#activePods().map(({ metadata }) => metadata.uid), ...this.#loop.preparing]),
+      get sourcesReady() {
+        return sourcesReady();
+      },
+      changed: (uid) => this.podChanged(uid, { volumes: false }),
+    });
     this.#workers = new PodWorkers({
       scope,
       syncer: options.meter?.syncer(syncer) ?? syncer,
@@ -265,6 +274,7 @@ class ComposedAgent implements ServedAgent {
         pressure: () => this.#eviction.pressure,
         kill: (uid, how) => this.#workers.get(uid)?.kill(how),
         onAdmitted: () => this.#qos.mark(),
+        runs: (uid) => this.#pleg.get(uid)?.containers.some(({ state }) => state === "running") ?? false,
       }),
       onAdded: (pod) => pod.status && this.#statuses.adopt(pod.metadata.uid, pod.status),
       hasEnded: (pod) => isTerminal(pod.status?.phase) || isTerminal(this.#statuses.get(pod.metadata.uid)?.phase),
@@ -308,7 +318,8 @@ class ComposedAgent implements ServedAgent {
   }
 
   get healthChecks(): readonly HealthCheck[] {
-    return loopHealth(this.#o.clock, this.#loop, this.#o.config.syncFrequencyMs);
+    const loop = loopHealth(this.#o.clock, this.#loop, this.#o.config.syncFrequencyMs);
+    return [...loop, ...this.#o.healthChecks ?? []];
   }
 
   pods(): { pod: BoundPod; status: PodStatus | undefined }[] {
@@ -331,6 +342,10 @@ class ComposedAgent implements ServedAgent {
 
   get readiness(): ServedAgent["readiness"] {
     return agentReadiness({ clock: this.#o.clock, runtime: this.#runtimeState, pleg: this.#pleg });
+  }
+
+  get activePods(): readonly BoundPod[] {
+    return this.#activePods();
   }
 
   get runtimeTrouble(): ServedAgent["runtimeTrouble"] {

@@ -21,6 +21,8 @@ export interface AdmissionParts {
   /** Told when a pod has been taken in. */
   readonly onAdmitted: () => void;
   readonly scope: Scope;
+  /** True while a container of the pod runs. */
+  readonly runs: (uid: string) => boolean;
 }
 
 /** Reason and message of a pod that makes room (runtime-contract.md section 17). */
@@ -56,16 +58,20 @@ export interface AgentAdmission {
    * `again` is called, also when they could not be had (features.md B14).
    */
   lookAgain(pod: BoundPod, reason: string, again: () => void): boolean;
+  /** True when the pod needs devices: they are asked for, then `done` is called (runtime-contract.md section 17). */
+  prepare(pod: BoundPod, done: (answer: Admission) => void): boolean;
 }
 
 export function makeAdmission(o: AgentOptions, parts: AdmissionParts): AgentAdmission {
   let fetched: Node | undefined;
   return {
     admit(pod, active): Admission {
+      const node = nodeOf(o, parts.features(), fetched);
+      const allocatable = o.devices?.wantedBy(pod) ? o.devices.withGiven(node.allocatable) : node.allocatable;
       const answer = admit({
         pod,
         active,
-        node: { ...nodeOf(o, parts.features(), fetched), pressure: parts.pressure() },
+        node: { ...node, allocatable, pressure: parts.pressure() },
         policy: {
           allowedUnsafeSysctls: o.config.allowedUnsafeSysctls,
           staticPodsEvictable: o.flags.denoletEvictionStaticPods,
@@ -84,6 +90,22 @@ export function makeAdmission(o: AgentOptions, parts: AdmissionParts): AgentAdmi
       }
       parts.onAdmitted();
       return answer;
+    },
+    prepare(pod, done): boolean {
+      const { devices } = o;
+      // What runs has its devices.
+      if (!devices?.wantedBy(pod) || parts.runs(pod.metadata.uid)) return false;
+      parts.scope.spawn("devices of a pod", async (signal) => {
+        try {
+          await devices.allocate(pod, signal);
+          done({ admit: true });
+        } catch (thrown) {
+          if (signal.aborted) throw thrown;
+          const message = `Allocate failed due to ${messageOf(thrown)}, which is unexpected`;
+          done({ admit: false, reason: "UnexpectedAdmissionError", message });
+        }
+      });
+      return true;
     },
     lookAgain(pod, reason, again): boolean {
       const fetchNode = o.cluster?.fetchNode;

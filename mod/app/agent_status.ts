@@ -1,4 +1,5 @@
 import type { PodResizes } from "../../managers/allocation/types.ts";
+import type { Devices } from "../../managers/devices/types.ts";
 import type { Clock } from "../base/clock.ts";
 import type { BoundPod, PodStatus } from "../kube/types.ts";
 import type { ProbeView } from "../pod/actions.ts";
@@ -15,6 +16,8 @@ export interface StatusFacts {
   readonly probes: (containerId: string) => ProbeView;
   /** The node's addresses, primary first. Without an API server there is none to report, as in the reference. */
   readonly hostIPs: () => readonly string[];
+  /** Tells the health of containers' devices. */
+  readonly devices?: Pick<Devices, "health"> | undefined;
   /** Resizes in place. */
   readonly resizes?: Pick<PodResizes, "conditions" | "view"> | undefined;
 }
@@ -48,7 +51,7 @@ export function statusOf(
   situation: StatusSituation,
 ): PodStatus {
   const { previous, actions, failed, stopped } = situation;
-  return generateStatus({
+  const status = generateStatus({
     pod,
     observed,
     ...(previous ? { previous } : {}),
@@ -67,4 +70,17 @@ export function statusOf(
     ...(failed && stopped ? { forced: failed } : {}),
     runtimeName: facts.runtimeName,
   });
+  return withDevices(facts, pod, status);
+}
+
+/** The status with the health of devices (allocatedResourcesStatus); the same one for a pod without any. */
+function withDevices({ devices }: StatusFacts, pod: BoundPod, status: PodStatus): PodStatus {
+  if (!devices || !status.containerStatuses) return status;
+  let found = false;
+  const containerStatuses = status.containerStatuses.map((container) => {
+    const health = devices.health(pod.metadata.uid, container.name);
+    found ||= health.length > 0;
+    return health.length > 0 ? { ...container, allocatedResourcesStatus: health } : container;
+  });
+  return found ? { ...status, containerStatuses } : status;
 }

@@ -1,6 +1,7 @@
 import type { ImageService, RuntimeService } from "../../cri/api.ts";
 import type { Hierarchies } from "../../managers/cgroups/hierarchies.ts";
 import type { PressureCondition } from "../../managers/eviction/types.ts";
+import type { Devices } from "../../managers/devices/types.ts";
 import type { ImageGC } from "../../managers/gc/image_gc.ts";
 import type { Dialers } from "../../managers/probes/prober.ts";
 import type { StatsSource } from "../../managers/stats/collector.ts";
@@ -52,6 +53,10 @@ export interface AgentOptions {
   onStatus?: (entry: StatusEntry) => void;
   /** The node's credential provider plugins; absent without them. */
   credentialProviders?: CredentialProviders | undefined;
+  /** The devices of plugins; absent without any. */
+  devices?: Devices;
+  /** Checks besides the agent's own. */
+  healthChecks?: readonly HealthCheck[];
   /** What a cluster adds; absent for an agent without an API server. */
   cluster?: ClusterParts;
   /** Told of what the agent does, for its metrics. */
@@ -77,6 +82,8 @@ export interface ServedAgent extends Agent {
   leaving(): { pod: BoundPod; status: PodStatus | undefined }[];
   /** Number of mirror pods that the API server has. */
   readonly mirrorPods: number;
+  /** The pods that may have running containers. */
+  readonly activePods: readonly BoundPod[];
   /** Why the runtime cannot be used, and why pods get no network; empty when all is well. */
   readonly runtimeTrouble: { readonly runtimeError?: string; readonly networkError?: string };
   /** Tells which images would be removed now and why, and removes all that nothing uses (disk pressure). */

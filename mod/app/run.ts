@@ -31,6 +31,7 @@ import type { LoadedConfig } from "./config/load.ts";
 import { JournalFile } from "./journal_file.ts";
 import { LocalView } from "./local_view.ts";
 import { LogEvents } from "./log_events.ts";
+import { createDevices } from "./devices.ts";
 import { createNodeApi } from "./node_api.ts";
 import { nodeFacts, nodeName } from "./node_facts.ts";
 import { RunOnce } from "./run_once_watch.ts";
@@ -173,7 +174,16 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const journal = new Journal({ clock, sink: journalFile.sink, limit: 2000 });
   scope.spawn("journal", (signal) => journalFile.run(signal));
   const once = config.runOnce ? new RunOnce({ print: options.print, clock }) : undefined;
+  const plugins = await createDevices({
+    host,
+    clock,
+    log,
+    scope,
+    rootDir: flags.rootDir,
+    showHealth: loaded.gates.enabled("ResourceHealthStatus"),
+  });
   const cluster = joined && composeCluster({
+    devices: plugins.devices,
     clients: joined.clients,
     config,
     flags,
@@ -195,6 +205,8 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   });
   const agent = createAgent({
     ...(cluster ? { cluster } : {}),
+    devices: plugins.devices,
+    healthChecks: plugins.healthChecks,
     config,
     credentialProviders,
     flags,
@@ -262,6 +274,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
       });
     }
     cluster?.start(agent);
+    plugins.start(agent);
     await agent.run(scope.signal);
     if (fault) throw fault;
     return exitCodes.ok;

@@ -25,6 +25,7 @@ type LoopEvent =
   | { readonly type: "pleg"; readonly event: PlegEvent }
   | { readonly type: "probe"; readonly podUid: string }
   | { readonly type: "judge"; readonly podUid: string }
+  | { readonly type: "prepared"; readonly podUid: string; readonly answer: Admission }
   | { readonly type: "wakeAll" }
   | { readonly type: "resize"; readonly trigger: ResizeTrigger }
   | { readonly type: "housekeeping" };
@@ -47,6 +48,11 @@ export interface SyncLoopOptions {
   lookAgain?: (pod: BoundPod, reason: string, again: () => void) => boolean;
   /** What pods were given, and resizes in place; without it each pod has what its spec says. */
   resizes?: PodAllocations | undefined;
+  /**
+   * Asked before a pod is judged: true when it needs what takes time to get, such as devices; `done` is to be called with
+   * whether it could be had.
+   */
+  prepare?: (pod: BoundPod, done: (answer: Admission) => void) => boolean;
   /** Told of each new pod before anything is decided about it. */
   onAdded?: (pod: BoundPod) => void;
   /** True for a pod that has ended, by what is known of it here or at its source: it is never started, only cleaned up. */
@@ -71,6 +77,7 @@ export class SyncLoop {
   readonly #events = new Channel<LoopEvent>();
   /** Pods that are judged once more. */
   readonly #undecided = new Set<string>();
+  readonly #preparing = new Set<string>();
   /** Those of them that wait until an earlier pod of their UID has gone. */
   readonly #behind = new Set<string>();
   #lastActive: number;
@@ -87,6 +94,11 @@ export class SyncLoop {
    */
   get sourcesReady(): boolean {
     return this.#sourcesReady;
+  }
+
+  /** UIDs of the pods for which something is being got before they are judged. */
+  get preparing(): ReadonlySet<string> {
+    return this.#preparing;
   }
 
   /** When the loop last handled an event; /healthz/syncloop looks at it. */
@@ -153,6 +165,13 @@ export class SyncLoop {
           if (this.#undecided.delete(event.podUid) && pod) this.#take(pod, true);
           break;
         }
+        case "prepared": {
+          const pod = this.#o.store.get(event.podUid);
+          if (!this.#preparing.delete(event.podUid) || !pod) break;
+          if (event.answer.admit) this.#take(pod, this.#o.lookAgain === undefined);
+          else this.#reject(pod, event.answer);
+          break;
+        }
         case "resize":
           this.#resize(event.trigger);
           break;
@@ -209,6 +228,7 @@ export class SyncLoop {
       case "remove":
         store.remove(uid);
         this.#undecided.delete(uid);
+        this.#preparing.delete(uid);
         this.#behind.delete(uid);
         if (workers.has(uid)) {
           workers.remove(uid, { why: { reason: "SourceRemoved", message: "the pod is no longer in its source" } });
@@ -221,7 +241,19 @@ export class SyncLoop {
     // A predecessor that only the runtime knows (its manifest changed while no agent ran) must go first.
     if (isStatic(pod)) this.#removePredecessors(pod);
     this.#o.onAdded?.(pod);
-    this.#take(pod, this.#o.lookAgain === undefined);
+    if (!this.#prepare(pod)) this.#take(pod, this.#o.lookAgain === undefined);
+  }
+
+  /** True when something is being got for the pod. */
+  #prepare(pod: BoundPod): boolean {
+    const { prepare } = this.#o;
+    const uid = pod.metadata.uid;
+    if (!prepare || this.#hasEnded(pod) || pod.metadata.deletionTimestamp !== undefined) return false;
+    // From now on what it gets is held for it.
+    this.#preparing.add(uid);
+    if (prepare(pod, (answer) => this.#events.push({ type: "prepared", podUid: uid, answer }))) return true;
+    this.#preparing.delete(uid);
+    return false;
   }
 
   /** The pod with the resources that it was given. */
@@ -251,12 +283,12 @@ export class SyncLoop {
   }
 
   #isTaken(uid: string): boolean {
-    return !this.#o.store.isRejected(uid) && !this.#undecided.has(uid);
+    return !this.#o.store.isRejected(uid) && !this.#undecided.has(uid) && !this.#preparing.has(uid);
   }
 
   /** Runs the pod if it may, or turns it away; `final` when it is not to be judged once more. */
   #take(pod: BoundPod, final: boolean): void {
-    const { store, workers } = this.#o;
+    const { workers } = this.#o;
     const uid = pod.metadata.uid;
     const given = this.#given(pod);
     const answer = this.#mayRun(given);
@@ -277,7 +309,11 @@ export class SyncLoop {
       this.#undecided.add(uid);
       return;
     }
-    store.reject(uid);
+    this.#reject(pod, answer);
+  }
+
+  #reject(pod: BoundPod, answer: { readonly reason: string; readonly message: string }): void {
+    this.#o.store.reject(pod.metadata.uid);
     this.#o.journal.note("Reject", { pod: podRef(pod), reason: answer.reason, message: answer.message });
     this.#o.events.pod({ pod, type: "Warning", reason: answer.reason, message: answer.message });
     this.#o.onRejected(pod, { reason: answer.reason, message: answer.message });
@@ -309,7 +345,7 @@ export class SyncLoop {
     const active: BoundPod[] = [];
     for (const pod of this.#o.store.all()) {
       const uid = pod.metadata.uid;
-      if (uid === except || !this.#isTaken(uid) || this.#hasEnded(pod)) continue;
+      if (uid === except || !(this.#isTaken(uid) || this.#preparing.has(uid)) || this.#hasEnded(pod)) continue;
       const worker = this.#o.workers.get(uid);
       if (!worker || worker.mayRun) active.push(this.#o.resizes?.counted(pod) ?? pod);
     }

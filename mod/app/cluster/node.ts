@@ -155,6 +155,7 @@ function nodeWatcher(context: ClusterContext, profile: NodeProfile, parts: NodeP
     maxImages: config.nodeStatusMaxImages,
     troubles: () => [...agent.readiness.troubles, ...cluster.nodeTroubles?.() ?? []],
     volumesInUse: () => cluster.volumesInUse?.(),
+    devices: () => context.devices?.resources(),
     pressure: () => agent.pressure,
     handlers: () => agent.readiness.handlers,
     features: () => agent.readiness.features,

@@ -1,4 +1,5 @@
 import type { ImageService, RuntimeService } from "../../../cri/api.ts";
+import type { Devices } from "../../../managers/devices/types.ts";
 import type { ServiceAccounts } from "../../../managers/images/credentials/provider.ts";
 import type { Keyring } from "../../../managers/images/credentials/types.ts";
 import type { PodObjects } from "../../../managers/objects/types.ts";
@@ -44,6 +45,8 @@ export interface ClusterContext {
   readonly random: Random;
   readonly log: Logger;
   readonly events: EventSink;
+  /** The devices of plugins; absent without any. */
+  readonly devices?: Pick<Devices, "resources"> | undefined;
   readonly runtime: RuntimeService;
   readonly images: ImageService;
   readonly runtimeName: string;
