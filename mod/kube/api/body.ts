@@ -55,3 +55,26 @@ function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
   }
   return whole;
 }
+
+/** Levels of nesting that are taken; no kind of the API has more than some 20. */
+const levelLimit = 200;
+
+/**
+ * Reads JSON. Throws SyntaxError, also when it is nested so deep that comparing two such values would be more than the
+ * stack holds, which no code behind here is to look out for.
+ */
+export function parseJson(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  if (isDeeper(value, levelLimit)) throw new SyntaxError(`it is nested deeper than ${levelLimit} levels`);
+  return value;
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  if (Array.isArray(value)) return value.some((member) => isDeeper(member, levels - 1));
+  for (const key in value) {
+    if (isDeeper((value as Record<string, unknown>)[key], levels - 1)) return true;
+  }
+  return false;
+}

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import { errorOf } from "./api_status.ts";
-import { linesOf, readBody } from "./body.ts";
+import { linesOf, parseJson, readBody } from "./body.ts";
 import { brokenBy, type Connections } from "./connections.ts";
 import { Deadline } from "./deadline.ts";
 import { pathOf, type Query, queryText } from "./paths.ts";
@@ -337,7 +337,7 @@ function jsonOf(text: string, response: HttpResponse, what: string): unknown {
   const type = response.header("content-type") ?? "";
   let value: unknown;
   try {
-    value = /^application\/json\b/i.test(type) ? JSON.parse(text) : undefined;
+    value = /^application\/json\b/i.test(type) ? parseJson(text) : undefined;
   } catch (thrown) {
     throw new KubeletError("Network", `${what}: the answer is no JSON: ${messageOf(thrown)}`, { cause: thrown });
   }
@@ -391,7 +391,7 @@ function shownKind(kind: unknown): string {
 function eventOf<T extends KubeObject>(line: string, resource: ResourceType<T>, what: string): WatchEvent<T> {
   let event: { type?: unknown; object?: unknown };
   try {
-    event = JSON.parse(line);
+    event = parseJson(line) as typeof event;
   } catch (thrown) {
     throw new KubeletError("Network", `${what}: a line is no JSON: ${messageOf(thrown)}`, { cause: thrown });
   }

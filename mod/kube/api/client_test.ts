@@ -225,6 +225,11 @@ const strangeLists: [name: string, answers: Answer[], error: (thrown: unknown) =
     hasCode("Network"),
   ]),
   [
+    "a member that is nested without measure",
+    [{ body: `{"kind":"PodList","items":[{"metadata":{"name":"a"},"spec":${"[".repeat(1e5)}${"]".repeat(1e5)}}]}` }],
+    hasCode("Network"),
+  ],
+  [
     "pages without end",
     Array.from({ length: 2001 }, () => listOf("Pod", { items: [], metadata: { continue: "x" } })),
     (thrown) => thrown instanceof Error && /more than 2000 pages/.test(thrown.message),
@@ -276,6 +281,10 @@ const broken: [name: string, texts: string[], end: string][] = [
   ["within a line", [added, '{"type":"ADD'], "Network"],
   ["an error of the server", [added, line("ERROR", { kind: "Status", code: 410, reason: "Expired" })], "Expired"],
   ["what is no JSON", [added, "hello\n"], "Network"],
+  ["what is nested without measure", [
+    added,
+    `{"type":"ADDED","object":{"metadata":{"name":"a"},"x":${"[".repeat(1e5)}${"]".repeat(1e5)}}}\n`,
+  ], "Network"],
   ["what is no event", [added, line("STRANGE", {})], "Network"],
   ["an event about another kind", [added, line("DELETED", { kind: "Node", metadata: { name: "ä" } })], "Network"],
   ["an event about an object without a name", [added, line("ADDED", { kind: "Pod" })], "Network"],
