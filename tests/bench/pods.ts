@@ -129,6 +129,7 @@ export class FloorPods {
         status: undefined,
       },
       handler: "",
+      handler: "",
       targetContainerId: undefined,
       signal: new AbortController().signal,
     });
