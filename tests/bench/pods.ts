@@ -129,7 +129,6 @@ export class FloorPods {
         status: undefined,
       },
       handler: "",
-      handler: "",
       targetContainerId: undefined,
       signal: new AbortController().signal,
     });
