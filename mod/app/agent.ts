@@ -40,6 +40,7 @@ import { setUpNodeGroups } from "./node_groups.ts";
 import type { AgentOptions, ServedAgent } from "./agent_types.ts";
 import { makeContainerGC, makeImageGC, makeLogRotation, makeOomWatcher } from "./agent_upkeep.ts";
 import { makePodRunner } from "./agent_runner.ts";
+import { agentView, leavingPods, wantedPods } from "./agent_view.ts";
 import { makeResizes, retryResizes } from "./agent_resizes.ts";
 import { makeBuilder, makeCgroups, makeSources, makeVolumes } from "./agent_parts.ts";
 
@@ -165,6 +166,7 @@ class ComposedAgent implements ServedAgent {
       hostIPs: () => options.cluster?.hostIPs?.() ?? [],
       devices: options.devices,
       probes: (id: string) => this.#probes.results(id),
+      stopSignals: options.gates?.enabled("ContainerStopSignals") ?? false,
       resizes,
     };
     this.#pleg = new Pleg({
@@ -323,7 +325,7 @@ class ComposedAgent implements ServedAgent {
   }
 
   pods(): { pod: BoundPod; status: PodStatus | undefined }[] {
-    return [...this.#wanted.all()].map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
+    return wantedPods({ wanted: this.#wanted, statuses: this.#statuses });
   }
 
   get mirrorPods(): number {
@@ -331,9 +333,7 @@ class ComposedAgent implements ServedAgent {
   }
 
   leaving(): { pod: BoundPod; status: PodStatus | undefined }[] {
-    const pods = [...this.#workers.all()].map((worker) => worker.pod);
-    return pods.filter(({ metadata }) => !this.#wanted.has(metadata.uid))
-      .map((pod) => ({ pod, status: this.#statuses.get(pod.metadata.uid) }));
+    return leavingPods({ wanted: this.#wanted, statuses: this.#statuses, workers: this.#workers });
   }
 
   get pressure(): ServedAgent["pressure"] {
@@ -354,16 +354,7 @@ class ComposedAgent implements ServedAgent {
   }
 
   get view(): ServedAgent["view"] {
-    const pleg = this.#pleg, wanted = this.#wanted, statuses = this.#statuses;
-    return {
-      pods: () => this.pods(),
-      podByName: (namespace, name) => wanted.byFullName(`${name}_${namespace}`),
-      podByUid: (uid) => wanted.get(uid),
-      status: (uid) => statuses.get(uid),
-      observed: (uid) => pleg.get(uid),
-      refresh: (uid, signal) => pleg.refresh(uid, signal),
-      allObserved: () => pleg.all(),
-    };
+    return agentView({ pleg: this.#pleg, wanted: this.#wanted, statuses: this.#statuses });
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -144,7 +144,7 @@ export function makeBuilder(
       rootDir: flags.rootDir,
       seccompDefault: config.seccompDefault,
       selinuxEnabled: false,
-      stopSignals: false,
+      stopSignals: o.gates?.enabled("ContainerStopSignals") ?? false,
       ...resourcePolicy(o),
       extraMaskedPaths: facts.maskedPaths ?? [],
     },

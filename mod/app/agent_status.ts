@@ -18,6 +18,8 @@ export interface StatusFacts {
   readonly hostIPs: () => readonly string[];
   /** Tells the health of containers' devices. */
   readonly devices?: Pick<Devices, "health"> | undefined;
+  /** Gate ContainerStopSignals. */
+  readonly stopSignals?: boolean;
   /** Resizes in place. */
   readonly resizes?: Pick<PodResizes, "conditions" | "view"> | undefined;
 }
@@ -63,6 +65,7 @@ export function statusOf(
     hostIPs: facts.hostIPs(),
     now: facts.clock.now(),
     terminating: situation.terminating,
+    ...(facts.stopSignals ? { stopSignals: true } : {}),
     ...(facts.resizes
       ? { resizes: facts.resizes.conditions(pod.metadata.uid), resize: facts.resizes.view(pod.metadata.uid) }
       : {}),

@@ -33,6 +33,8 @@ export interface ObservedContainer {
     readonly cpuPeriod: number;
     readonly memoryLimit: number;
   };
+  /** The signal that asks it to end, such as `SIGTERM`, where the runtime tells. */
+  readonly stopSignal?: string;
   readonly user?: { readonly uid: number; readonly gid: number; readonly supplementalGroups: readonly number[] };
 }
 

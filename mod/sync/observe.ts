@@ -5,6 +5,7 @@ import {
   type PodSandbox,
   PodSandboxState,
   type PodSandboxStatus,
+  Signal,
 } from "../../cri/gen/runtime_pb.ts";
 import type { ContainerState, ObservedContainer, ObservedSandbox } from "../pod/observed.ts";
 
@@ -108,6 +109,9 @@ export function observeContainer(status: ContainerStatus, sandboxId: string, mes
         },
       }
       : {}),
+    ...(status.stopSignal === Signal.RUNTIME_DEFAULT || Signal[status.stopSignal] === undefined
+      ? {}
+      : { stopSignal: Signal[status.stopSignal] }),
     ...(user
       ? {
         user: { uid: Number(user.uid), gid: Number(user.gid), supplementalGroups: user.supplementalGroups.map(Number) },

@@ -7,7 +7,12 @@ import type { ClusterContext } from "./types.ts";
 const deviceState = "device-plugins/kubelet_internal_checkpoint";
 
 /** Features that a node declares by the name of their gate, of those that this agent has. */
-const declarable = ["ExtendWebSocketsToKubelet", "RestartAllContainersOnContainerExits"] as const;
+const declarable = [
+  "ExtendWebSocketsToKubelet",
+  "InPlacePodLevelResourcesVerticalScaling",
+  "InPlacePodVerticalScalingInitContainers",
+  "RestartAllContainersOnContainerExits",
+] as const;
 
 /** What this node is. Reads what identifies the machine. */
 export async function nodeProfile(context: ClusterContext): Promise<NodeProfile> {

@@ -98,6 +98,7 @@ function present(
     containerID,
     ...containerResources(container.spec, instance, input.resize?.actuated?.containers.get(container.spec.name)),
     ...volumeMounts(input, container.spec),
+    ...(input.stopSignals && instance.stopSignal ? { stopSignal: instance.stopSignal } : {}),
     ...(instance.user
       ? {
         user: {

@@ -41,6 +41,8 @@ export interface StatusInput {
   readonly resizes?: readonly PodCondition[];
   /** What of the pod's resources is carried out; without it, all of them. */
   readonly resize?: ResizeView;
+  /** Whether statuses tell of stop signals (gate ContainerStopSignals). Default false. */
+  readonly stopSignals?: boolean;
   /** Whether the pod's runtime handler can make mounts recursively read-only. Default false. */
   readonly recursiveReadOnly?: boolean;
 }
