@@ -69,7 +69,7 @@ export class NodeWatcher {
       images: this.#images,
       addresses,
       volumesInUse: volumesInUse?.(),
-      devices: this.#o.devices?.(),
+      ...(this.#o.devices ? { devices: this.#o.devices() } : {}),
     };
   }
 
