@@ -31,6 +31,7 @@ function setUp(options: {
   admit?: (pod: BoundPod, active: readonly BoundPod[]) => Admission;
   hasEnded?: (pod: BoundPod) => boolean;
   lookAgain?: (pod: BoundPod, reason: string, again: () => void) => boolean;
+  prepare?: (pod: BoundPod, done: (answer: Admission) => void) => boolean;
 } = {}) {
   const clock = new FakeClock(0);
   const did: string[] = [];
@@ -79,6 +80,7 @@ function setUp(options: {
     onAdded: (p) => added.push(p.metadata.uid),
     ...(options.hasEnded ? { hasEnded: options.hasEnded } : {}),
     ...(options.lookAgain ? { lookAgain: options.lookAgain } : {}),
+    ...(options.prepare ? { prepare: options.prepare } : {}),
     admit: options.admit ?? (() => ({ admit: true })),
     onRejected: (p, why) => rejected.push(`${p.metadata.uid}: ${why.reason}: ${why.message}`),
     onForgotten: (uid) => forgotten.push(uid),
@@ -360,5 +362,37 @@ Deno.test("a pod that is judged by what may be out of date is judged once more, 
   for (const tell of again.values()) tell();
   await turn();
   assert.deepEqual([t.did, t.rejected], [["sync 1"], ["2: NodeAffinity: no"]]);
+  await t.end();
+});
+
+Deno.test("what a pod needs is got before it is judged; it counts meanwhile, and others do not wait", async () => {
+  const told = new Map<string, (answer: Admission) => void>();
+  const counted: string[] = [];
+  const t = setUp({
+    prepare: (p, done) => {
+      if (p.metadata.uid === "plain") return false;
+      told.set(p.metadata.uid, done);
+      return true;
+    },
+    admit: (p, active) => {
+      counted.push(`${p.metadata.uid}: ${active.map(({ metadata }) => metadata.uid).toSorted().join(" ")}`);
+      return { admit: true };
+    },
+  });
+  await t.start();
+  await t.give(["good", "bad", "gone"].map((uid) => ({ op: "add", pod: pod(uid) })));
+  await t.give([{ op: "add", pod: pod("plain") }, { op: "update", pod: pod("good") }]);
+  assert.deepEqual([...t.loop.preparing], ["good", "bad", "gone"]);
+  assert.deepEqual(t.did, ["sync plain"]);
+  await t.give([{ op: "remove", pod: pod("gone") }]);
+  told.get("gone")?.({ admit: true });
+  told.get("bad")?.({ admit: false, reason: "UnexpectedAdmissionError", message: "no device" });
+  told.get("good")?.({ admit: true });
+  await t.give([]);
+  assert.deepEqual(t.did, ["sync plain", "sync good"]);
+  assert.deepEqual(t.rejected, ["bad: UnexpectedAdmissionError: no device"]);
+  assert.deepEqual(t.forgotten, ["gone"]);
+  assert.deepEqual(counted, ["plain: bad gone good", "good: plain"]);
+  assert.equal(t.loop.preparing.size, 0);
   await t.end();
 });
