@@ -2,7 +2,7 @@ import { isNotFound, type RuntimeService } from "../../cri/api.ts";
 import { type Container, ContainerState, type ContainerStatus, PodSandboxState } from "../../cri/gen/runtime_pb.ts";
 import { allOf } from "../../mod/base/all_of.ts";
 import type { Clock } from "../../mod/base/clock.ts";
-import { asError, isAborted, messageOf } from "../../mod/base/errors.ts";
+import { abortedBy, asError, isAborted, messageOf } from "../../mod/base/errors.ts";
 import type { Because } from "../../mod/base/journal.ts";
 import { Lanes } from "../../mod/base/lanes.ts";
 import type { Logger } from "../../mod/base/log.ts";
@@ -114,11 +114,37 @@ function gcContainer(container: Container): GcContainer {
   };
 }
 
+/** Waits for the end of somebody else's work, which tells its failure itself. Rejects with Aborted. */
+async function ended(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const done = () => resolve();
+  signal?.addEventListener("abort", done, { once: true });
+  work.then(done, done);
+  if (!signal?.aborted) await promise;
+  signal?.removeEventListener("abort", done);
+  if (signal?.aborted) throw abortedBy(signal);
+}
+
 /** Collects what the runtime and the log directories need no longer (runtime-contract.md section 21). */
 export function createContainerGC(options: ContainerGCOptions): ContainerGC {
   const { runtime, logs, pods, clock, log, events, policy = defaultGcPolicy } = options;
 
-  async function removeContainer(
+  /** Removals under way, by the container's id. */
+  const removing = new Map<string, Promise<void>>();
+
+  /** One after the other for each container: the runtime refuses a removal while another one of it is under way. */
+  async function removeContainer(id: string, how: Parameters<ContainerGC["removeContainer"]>[1]): Promise<void> {
+    for (let other; (other = removing.get(id)) !== undefined;) await ended(other, how.signal);
+    const own = removeNow(id, how);
+    removing.set(id, own);
+    try {
+      await own;
+    } finally {
+      removing.delete(id);
+    }
+  }
+
+  async function removeNow(
     id: string,
     { because, keepLogs, signal }: Parameters<ContainerGC["removeContainer"]>[1],
   ): Promise<void> {

@@ -2,6 +2,7 @@ import assert from "@assert";
 import { grpcCode, RuntimeError } from "../../cri/api.ts";
 import { FakeRuntime } from "../../cri/fake/runtime.ts";
 import type { ContainerStatus } from "../../cri/gen/runtime_pb.ts";
+import { isAborted } from "../../mod/base/errors.ts";
 import { FakeClock } from "../../mod/base/fake_clock.ts";
 import { RecordingLogger } from "../../mod/base/log.ts";
 import { seeded } from "../../mod/base/random.ts";
@@ -206,4 +207,24 @@ Deno.test("removeContainer keeps the logs when told to, and a container that is 
   await gc.removeContainer(id, { because, keepLogs: true });
   await gc.removeContainer(id, { because });
   assert.deepEqual(did, []);
+});
+
+Deno.test("a container is removed by one at a time, and who waits for another's removal can be called off", async () => {
+  const { gc, runtime, sandbox, container, clock } = rig();
+  const id = await container("p", await sandbox("p"), 0);
+  let calls = 0;
+  runtime.faults = (call) => call === "RemoveContainer" && ++calls === 1 ? { hang: true } : undefined;
+  const first = new AbortController(), second = new AbortController();
+  const hangs = gc.removeContainer(id, { because, keepLogs: true, signal: first.signal });
+  const waits = gc.removeContainer(id, { because, keepLogs: true, signal: second.signal });
+  const goes = gc.removeContainer(id, { because, keepLogs: true });
+  await clock.advance(1);
+  assert.equal(calls, 1);
+  second.abort();
+  await assert.rejects(waits, isAborted);
+  first.abort();
+  await assert.rejects(hangs, isAborted);
+  await goes;
+  assert.equal(calls, 2);
+  assert.deepEqual(await runtime.listContainers(), []);
 });
