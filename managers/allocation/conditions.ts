@@ -47,6 +47,10 @@ export class ResizeConditions {
   /** Sets that the resize waits. True when that is news: another reason, or another generation. */
   setPending(uid: string, change: ConditionChange): boolean {
     const old = this.pending(uid);
+    const same = old && old.reason === change.reason && (old.message ?? "") === change.message &&
+      (old.observedGeneration ?? 0) === change.generation;
+    // Looked at again with the same answer: not worth a write of the status.
+    if (same) return false;
     this.#known.set(uid, { ...this.#known.get(uid), pending: this.#condition("PodResizePending", old, change) });
     return old?.reason !== change.reason || (old.observedGeneration ?? 0) !== change.generation;
   }

@@ -20,6 +20,7 @@ import { compareResizes, countedPod, infeasible, type ResizePolicy } from "../..
 import { type ResizeEvent, resizeMessage } from "../../mod/pod/resize/messages.ts";
 import { resizeOperations } from "../../mod/pod/resize/operations.ts";
 import { effectiveResources, resizeAsked, resizeInProgress, type ResizeView } from "../../mod/pod/resize/needs.ts";
+import { podRequests } from "../../mod/pod/resources.ts";
 import { ResizeConditions } from "./conditions.ts";
 import { StateFile } from "./state_file.ts";
 import type { ActuatedResources, PodAllocations, PodResizes, ResizeLook, ResizeTrigger } from "./types.ts";
@@ -101,11 +102,19 @@ export class AllocationManager implements PodAllocations, PodResizes, ActuatedRe
   updated(before: BoundPod, pod: BoundPod): void {
     const { uid } = pod.metadata;
     if (!resizeAsked(before, pod)) return;
-    for (const c of resizeOperations(before, pod)) this.#o.meter?.asked(c.resource, c.requirement, c.operation);
+    this.#count(before, pod);
     if (this.allocated(pod) !== pod) this.#pending.add(uid);
     else {
       this.#pending.delete(uid);
       this.#conditions.clearPending(uid);
+    }
+  }
+
+  #count(before: BoundPod, pod: BoundPod): void {
+    try {
+      for (const c of resizeOperations(before, pod)) this.#o.meter?.asked(c.resource, c.requirement, c.operation);
+    } catch (thrown) {
+      this.#o.log.error("a resize cannot be read", { pod: podFullName(pod), error: messageOf(thrown) });
     }
   }
 
@@ -138,7 +147,7 @@ export class AllocationManager implements PodAllocations, PodResizes, ActuatedRe
     const pods: BoundPod[] = [];
     for (const uid of this.#pending) {
       const pod = look.get(uid);
-      if (pod) pods.push(pod);
+      if (pod && isReadable(pod)) pods.push(pod);
       else this.#pending.delete(uid);
     }
     const entry = (pod: BoundPod) => {
@@ -248,5 +257,16 @@ export class AllocationManager implements PodAllocations, PodResizes, ActuatedRe
 
   async allocationKept(): Promise<void> {
     await this.#allocated.kept();
+  }
+}
+
+/** Whether the pod's requests can be read at all: one that cannot must not hold up the others. */
+function isReadable(pod: BoundPod): boolean {
+  try {
+    podRequests(pod);
+    return true;
+  } catch {
+    // It is told where it was read first, at its source.
+    return false;
   }
 }

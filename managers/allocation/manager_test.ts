@@ -91,12 +91,13 @@ Deno.test("a file that cannot be used stops the start, with its name and what to
 });
 
 Deno.test("a resize waits, is told once, and has its turn; one that is taken back is forgotten", async () => {
-  const { host, manager, events, counted } = setUp();
+  const { host, clock, manager, events, counted } = setUp();
   await host.mkdir(rootDir);
   const [before, now] = [pod("a", "1"), pod("a", "2", 2)];
   manager.admitted(before);
   manager.updated(before, now);
   assert.deepEqual(manager.retry("pod_updated", look([now], ["a"])).map((p) => p.metadata.uid), ["a"]);
+  await clock.advance(180_000);
   assert.deepEqual(manager.retry("periodic_retry", look([now], ["a"])), []);
   assert.deepEqual(manager.conditions("a").map((c) => [c.type, c.reason, c.observedGeneration]), [
     ["PodResizePending", "Deferred", 2],
@@ -143,4 +144,15 @@ Deno.test("conditions of a status are taken over by the next agent, but not wher
   manager.admitted(known);
   manager.added(known);
   assert.deepEqual(manager.conditions("a").map((c) => c.type), ["PodResizeInProgress"]);
+});
+
+Deno.test("a pod whose figures cannot be read holds up no other", async () => {
+  const { host, manager } = setUp();
+  await host.mkdir(rootDir);
+  const [bad, good] = [pod("bad", "many", 2), pod("good", "2", 2)];
+  for (const uid of ["bad", "good"]) manager.admitted(pod(uid, "1"));
+  manager.updated(pod("bad", "1"), bad);
+  manager.updated(pod("good", "1"), good);
+  assert.deepEqual(manager.retry("pod_updated", look([bad, good])), [good]);
+  assert.equal(cpuOf(manager.allocated(bad)), "1");
 });

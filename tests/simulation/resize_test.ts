@@ -168,3 +168,50 @@ Deno.test("a container whose policy says so is restarted for its new memory, the
   );
   assert.deepEqual(reasons(scene), ["ResizeStarted", "ResizeCompleted"]);
 });
+
+Deno.test("a sidecar, and an init container that runs, are resized beside the others", async () => {
+  await using scene = new ClusterScene();
+  await scene.start();
+  const small = { requests: { cpu: "100m" }, limits: { cpu: "100m" } };
+  const large = { requests: { cpu: "200m" }, limits: { cpu: "200m" } };
+  scene.create("web", {
+    initContainers: [
+      container("side", [{}], { restartPolicy: "Always", resources: small }),
+      container("init", [{ ms: 20_000, code: 0 }], { resources: small }),
+    ],
+    containers: [container("c", [{}], { resources: small })],
+  });
+  await scene.advance(5000);
+  assert.deepEqual(scene.running("web"), ["init#0", "side#0"]);
+  scene.edit("web", (spec) => ({
+    ...spec,
+    initContainers: (spec.initContainers ?? []).map((c) => ({ ...c, resources: large })),
+    containers: spec.containers.map((c) => ({ ...c, resources: large })),
+  }));
+  await scene.advance(3000);
+  const quotas = () =>
+    scene.world.runtime.snapshot().containers.length > 0 &&
+    (scene.pod("web")?.status?.initContainerStatuses ?? []).map((s) => s.resources?.limits?.cpu);
+  assert.deepEqual(quotas(), ["200m", "200m"]);
+  await scene.advance(30_000);
+  assert.deepEqual(scene.running("web"), ["c#0", "side#0"]);
+  assert.equal(scene.pod("web")?.status?.containerStatuses?.[0]?.resources?.limits?.cpu, "200m");
+  assert.deepEqual(reasons(scene), ["ResizeStarted", "ResizeCompleted"]);
+});
+
+Deno.test("an agent that is killed while it resizes: the next one ends it, and no container restarts", async () => {
+  for (const afterMs of [0, 1, 2, 5, 10, 100, 1000]) {
+    await using scene = new ClusterScene();
+    await scene.start();
+    const uid = scene.create("web", { containers: [sized("c", "500m", "64Mi")] }).metadata?.uid ?? "";
+    await scene.advance(2000);
+    const more = { cpu: "1", memory: "128Mi" };
+    give(scene, "web", { requests: more, limits: more });
+    await scene.advance(afterMs);
+    await scene.restart();
+    await scene.advance(5000);
+    assert.deepEqual(scene.running("web"), ["c#0"], `killed after ${afterMs} ms`);
+    assert.deepEqual(group(scene, uid), ["1024", "100000", String(128 * 2 ** 20)], `killed after ${afterMs} ms`);
+    assert.deepEqual(resizeConditions(scene, "web"), [], `killed after ${afterMs} ms`);
+  }
+});

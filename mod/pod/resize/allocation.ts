@@ -1,5 +1,5 @@
 import { isSidecar, podContainers } from "../../kube/pod.ts";
-import { compareQuantities, parseQuantity } from "../../kube/quantity.ts";
+import { compareQuantities, tryParseQuantity } from "../../kube/quantity.ts";
 import type { BoundPod, Container, ResourceRequirements } from "../../kube/types.ts";
 
 /** Resources of a pod as they were at one moment: what it was given, or what was carried out. */
@@ -26,12 +26,13 @@ function sameList(a: List = {}, b: List = {}): boolean {
     const left = Object.hasOwn(a, name) ? a[name] : undefined;
     const right = Object.hasOwn(b, name) ? b[name] : undefined;
     if (left === undefined || right === undefined) return false;
-    const read = (text: string) => parseQuantity(text, { what: `resources.${name}`, code: "BadPod" });
-    return left === right || compareQuantities(read(left), read(right)) === 0;
+    if (left === right) return true;
+    const [had, has] = [tryParseQuantity(left), tryParseQuantity(right)];
+    return had !== undefined && has !== undefined && compareQuantities(had, has) === 0;
   });
 }
 
-/** Whether two lists of resources mean the same, however they are written. Throws BadPod on a bad quantity. */
+/** Whether two lists of resources mean the same, however they are written. What is no quantity is only the same as itself. */
 export function sameResources(a: ResourceRequirements = {}, b: ResourceRequirements = {}): boolean {
   const claims = (of: ResourceRequirements) => (of.claims ?? []).map((c) => `${c.name} ${c.request ?? ""}`).join(",");
   return sameList(a.requests, b.requests) && sameList(a.limits, b.limits) && claims(a) === claims(b);
@@ -54,7 +55,7 @@ export function resourcesOf(pod: BoundPod, gates: ResizeGates): PodResourceInfo 
 
 /**
  * The pod with the resources that it was given in place of those that its spec has; the very same object when they are
- * the same. Throws BadPod on a bad quantity.
+ * the same.
  */
 export function withResources(pod: BoundPod, given: PodResourceInfo, gates: ResizeGates): BoundPod {
   let changed = false;
