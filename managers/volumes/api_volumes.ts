@@ -18,7 +18,15 @@ export interface Mapping {
 }
 
 function decoded(data: Readonly<Record<string, string>> | undefined): [string, Uint8Array][] {
-  return Object.entries(data ?? {}).map(([key, text]) => [key, Uint8Array.fromBase64(text)]);
+  return Object.entries(data ?? {}).map(([key, text]) => {
+    try {
+      return [key, Uint8Array.fromBase64(text)];
+    } catch (cause) {
+      throw new KubeletError("Volume", `the value of key ${JSON.stringify(key)} is no base64; write the object anew`, {
+        cause,
+      });
+    }
+  });
 }
 
 /**

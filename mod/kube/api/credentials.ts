@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import type { Host } from "../../base/host.ts";
 import type { Logger } from "../../base/log.ts";
+import { unlessAborted } from "../../base/unless_aborted.ts";
 import type { ExecPlugin } from "./exec_plugin.ts";
 import type { Kubeconfig, PemSource } from "./kubeconfig.ts";
 import type { TlsMaterial } from "./transport.ts";
@@ -41,7 +42,9 @@ export class Credentials {
   #seen = "";
   #lookedAt = -Infinity;
   #token: { readonly text: string; readonly readAt: number } | undefined;
+  // Reads that all who come meanwhile wait for: of a file that hangs, one read hangs, and each call ends in its time.
   #looking: Promise<TlsMaterial> | undefined;
+  #reading: Promise<string> | undefined;
 
   constructor(options: CredentialsOptions) {
     this.#o = options;
@@ -58,10 +61,12 @@ export class Credentials {
     const { kubeconfig: { user }, plugin } = this.#o;
     // One look serves all requests that come meanwhile.
     this.#looking ??= this.#look().finally(() => this.#looking = undefined);
-    let tls = await this.#looking;
+    let tls = await unlessAborted(this.#looking, signal);
     const basic = user.username === undefined ? undefined : `Basic ${base64(`${user.username}:${user.password}`)}`;
     let authorization = basic;
-    if (user.tokenFile !== undefined || user.token !== undefined) authorization = `Bearer ${await this.#bearer()}`;
+    if (user.tokenFile !== undefined || user.token !== undefined) {
+      authorization = `Bearer ${await this.#bearer(signal)}`;
+    }
     if (plugin) {
       const given = await plugin.current(signal);
       if (given.token !== undefined) authorization = `Bearer ${given.token}`;
@@ -131,12 +136,18 @@ export class Credentials {
     return text;
   }
 
-  async #bearer(): Promise<string> {
-    const { clock, log, kubeconfig: { user } } = this.#o;
+  async #bearer(signal: AbortSignal): Promise<string> {
+    const { clock, kubeconfig: { user } } = this.#o;
     const { tokenFile } = user;
     if (tokenFile === undefined) return user.token ?? "";
     const age = clock.now() - (this.#token?.readAt ?? -Infinity);
     if (this.#token && age >= 0 && age < tokenMs) return this.#token.text;
+    this.#reading ??= this.#readToken(tokenFile).finally(() => this.#reading = undefined);
+    return await unlessAborted(this.#reading, signal);
+  }
+
+  async #readToken(tokenFile: string): Promise<string> {
+    const { clock, log, kubeconfig: { user } } = this.#o;
     const last = this.#token?.text;
     try {
       const text = (await this.#read(tokenFile, "tokenFile")).trim();

@@ -1,5 +1,5 @@
 import assert from "@assert";
-import { FakeClock } from "../../base/fake_clock.ts";
+import { FakeClock, turn } from "../../base/fake_clock.ts";
 import { FakeHost } from "../../base/fake_host.ts";
 import { RecordingLogger } from "../../base/log.ts";
 import { Credentials } from "./credentials.ts";
@@ -187,6 +187,31 @@ for (const [name, answer, message] of refused) {
     assert.equal(calls.length, 1);
     await clock.advance(1000);
     if (answer !== undefined) assert.deepEqual(await now(), { token: "later" });
+  });
+}
+
+for (const [what, user] of [["certificate", pair], ["token", { tokenFile: "/t" }]] as const) {
+  Deno.test(`a file of a ${what} that hangs holds calls no longer than their time, and is read once for all`, async () => {
+    const { host, credentials } = setUp(user, { "/c": pem("one"), "/t": "t" });
+    let reads = 0;
+    const go = Promise.withResolvers<void>();
+    const readText = host.readText.bind(host);
+    host.readText = async (path, ...more) => {
+      reads++;
+      await go.promise;
+      return await readText(path, ...more);
+    };
+    const control = new AbortController();
+    const late = new Error("late");
+    const calls = [1, 2, 3].map(() => assert.rejects(credentials.current(control.signal), late));
+    await turn();
+    control.abort(late);
+    await Promise.all(calls);
+    const next = credentials.current(signal);
+    go.resolve();
+    const { authorization, tls } = await next;
+    assert.equal(authorization ?? tls.cert, what === "token" ? "Bearer t" : pem("one"));
+    assert.equal(reads, what === "token" ? 1 : 2, "certificate and key are two reads");
   });
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import type { Host } from "../../base/host.ts";
+import { unlessAborted } from "../../base/unless_aborted.ts";
 import type { ExecConfig, KubeconfigCluster } from "./kubeconfig.ts";
 
 /** What a plugin gave; at least one of the two ways. */
@@ -46,14 +47,7 @@ export class ExecPlugin {
     if (this.#failed && rested >= 0 && rested < restMs) throw this.#failed.error;
     // The run serves all that wait for it: one of them being called off does not end it.
     this.#running ??= this.#run().finally(() => this.#running = undefined);
-    const { promise, reject } = Promise.withResolvers<never>();
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      return await Promise.race([this.#running, promise]);
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
+    return await unlessAborted(this.#running, signal);
   }
 
   /** What it gave is of no use any more. */
