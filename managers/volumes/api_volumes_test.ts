@@ -17,7 +17,7 @@ import type {
 import type { CredentialBundle } from "../pod_certificates/types.ts";
 import type { TokenWanted } from "../tokens/types.ts";
 import { apiProjections, fileOwner } from "./api_projections.ts";
-import { configMapPlugin, secretPlugin } from "./api_volumes.ts";
+import { configMapPlugin, secretPayload, secretPlugin } from "./api_volumes.ts";
 import { createVolumeManager } from "./manager.ts";
 import { standardPlugins } from "./standard.ts";
 
@@ -440,4 +440,11 @@ Deno.test("hostile contents: keys like __proto__ and constructor are files, 1 Mi
   await s.manager.unmountPod("u1", s.signal);
   const out = podWith([{ name: "v", secret: { secretName: "s", items: [{ key: "big", path: "../../../etc/x" }] } }]);
   await assert.rejects(s.manager.mountPod(out, s.signal), /must not contain '\.\.'/);
+});
+
+Deno.test("a value that is no base64 is told by its key", () => {
+  for (const value of ["%%", 5, {}]) {
+    const secret = { data: { "tls.key": value as string } };
+    assert.throws(() => secretPayload(secret, {}), /the value of key "tls.key" is no base64/);
+  }
 });
