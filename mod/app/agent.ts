@@ -12,7 +12,6 @@ import { BackoffStore } from "../../managers/runtime/backoff_store.ts";
 import { ExitWatch } from "../../managers/runtime/exit_watch.ts";
 import { StatusManager } from "../../managers/status/status_manager.ts";
 import { StatusStore } from "../../managers/status/status_store.ts";
-import { Backoff } from "../base/backoff.ts";
 import { isAborted } from "../base/errors.ts";
 import { Lanes } from "../base/lanes.ts";
 import { Scope } from "../base/scope.ts";
@@ -33,6 +32,7 @@ import { SyncLoop } from "../sync/sync_loop.ts";
 import { makeAdmission } from "./agent_admission.ts";
 import { loopHealth } from "./agent_health.ts";
 import { makeAgentStats, makeEviction } from "./agent_eviction.ts";
+import { reachRuntime, restartBackoff } from "./agent_start.ts";
 import { agentReadiness } from "./agent_readiness.ts";
 import { statusOf, statusOfRejected } from "./agent_status.ts";
 import { makeImages, makePullRecords } from "./agent_images.ts";
@@ -51,17 +51,11 @@ export function createAgent(options: AgentOptions): ServedAgent {
 
 /** The root directory of an agent that is alone on its node; only then are the well-known log links its own. */
 const defaultRootDir = "/var/lib/kubelet";
-/** Restart back-off: its first delay, and the quiet after which it starts anew (section 9), in milliseconds. */
-const restartBackOffMs = 10_000;
-const restartResetMs = 600_000;
 /** How many sandboxes and containers are made or started at once for each CPU, and at least. */
 const lanesPerCpu = 3;
 const leastLanes = 4;
 /** How long one of them counts, in milliseconds; one that takes longer hangs, or waits for something else. */
 const startLeaseMs = 3000;
-/** How long to wait between two tries to reach the runtime at start (runtime-contract.md section 9). */
-const runtimeRetryMs = [100, 200, 400, 800, 1600, 3200, 5000] as const;
-
 class ComposedAgent implements ServedAgent {
   readonly #o: AgentOptions;
   readonly #scope: Scope;
@@ -132,12 +126,7 @@ class ComposedAgent implements ServedAgent {
     const imageManager = makeImages(options, images, pullRecords);
     const exits = new ExitWatch();
     const builder = makeBuilder(options, this.#cgroups, volumes, () => this.#runtimeState.handlers);
-    const backoff = new Backoff({
-      clock,
-      initial: restartBackOffMs,
-      max: config.crashLoopBackOff.maxContainerRestartPeriodMs,
-      resetAfter: restartResetMs,
-    });
+    const backoff = restartBackoff(options);
     this.#backoffStore = new BackoffStore({ backoff, host, path: `${rootDir}/restart_backoff.json`, log, scope });
     const runner = makePodRunner(options, {
       runtime,
@@ -370,7 +359,7 @@ class ComposedAgent implements ServedAgent {
       this.#sources.run(scope);
       await setUpNodeGroups({ ...this.#o, cgroups: this.#cgroups, scope });
       if (scope.signal.aborted) return;
-      await this.#reachRuntime(scope.signal);
+      await reachRuntime({ ...this.#o, pleg: this.#pleg, runtimeState: this.#runtimeState }, scope.signal);
       scope.spawn("runtime state", (s) => this.#runtimeState.run(s));
       scope.spawn("pleg", (s) => this.#pleg.run(s));
       scope.spawn("container events", (s) => this.#pleg.follow(s));
@@ -388,20 +377,6 @@ class ComposedAgent implements ServedAgent {
       await this.#probes[Symbol.asyncDispose]();
       await scope.close();
     }
-  }
-
-  /** Waits for the runtime, then takes the first whole picture: what runs already must be known before anything starts. */
-  async #reachRuntime(signal: AbortSignal): Promise<void> {
-    const { clock, log, config } = this.#o;
-    // A pod whose state cannot be read holds up the node for a while only; its worker waits for it as long as it takes.
-    for (let tries = 0; !await this.#pleg.relist(signal, true); tries++) {
-      if (tries >= runtimeRetryMs.length && this.#pleg.lastRelist > 0) break;
-      if (tries === 0) {
-        log.warn("waiting for the container runtime", { endpoint: config.containerRuntimeEndpoint });
-      }
-      await clock.sleep(runtimeRetryMs[Math.min(tries, runtimeRetryMs.length - 1)]!, signal);
-    }
-    await this.#runtimeState.check(signal);
   }
 
   #onRuntime(up: boolean, error?: string): void {

@@ -329,3 +329,35 @@ Deno.test("a container that ended for good and is said to run: the update is dro
     "terminated container c attempted illegal transition to non-terminated state",
   );
 });
+
+Deno.test("a resize under way: given, and what is carried out; its conditions go with the pod's end", () => {
+  const resources = { limits: { memory: "1Gi" }, requests: { cpu: "1", memory: "1Gi" } };
+  const pod = podOf({ containers: [{ name: "c", resources }], restartPolicy: "Never" });
+  const had = { limits: { memory: "512Mi" }, requests: { cpu: "500m", memory: "512Mi" } };
+  const progress = { type: "PodResizeInProgress", status: "True", observedGeneration: 2 };
+  const over = {
+    pod,
+    resizes: [progress],
+    resize: { gates: { podLevel: true, initContainers: true }, actuated: { containers: new Map([["c", had]]) } },
+  };
+  const running = generateStatus(input(over));
+  assert.deepEqual([first(running).allocatedResources, first(running).resources], [resources.requests, had]);
+  assert.deepEqual([running.allocatedResources, running.resources], [resources.requests, had]);
+  assert.deepEqual(running.conditions?.filter((c) => c.type === progress.type), [progress]);
+  // What the runtime tells goes before what was recorded, but no runtime tells of the memory request.
+  const applied = { cpuShares: 1024, cpuQuota: 0, cpuPeriod: 100_000, memoryLimit: 2 ** 30 };
+  const told = generateStatus(input({ ...over, observed: observedOf([instance({ resources: applied })]) }));
+  assert.deepEqual(first(told).resources, {
+    limits: { memory: "1Gi" },
+    requests: { cpu: "1", memory: "512Mi" },
+  });
+  const ended = generateStatus(input({ ...over, observed: observedOf([instance({ state: "exited" })]) }));
+  assert.deepEqual([ended.phase, ended.conditions?.some((c) => c.type === progress.type)], ["Succeeded", false]);
+});
+
+Deno.test("a stop signal is told by its gate, where the runtime tells it", () => {
+  const observed = observedOf([instance({ stopSignal: "SIGUSR1" })]);
+  assert.equal(first(generateStatus(input({ observed, stopSignals: true }))).stopSignal, "SIGUSR1");
+  assert.equal(first(generateStatus(input({ observed }))).stopSignal, undefined);
+  assert.equal(first(generateStatus(input({ stopSignals: true }))).stopSignal, undefined);
+});
