@@ -36,7 +36,8 @@ export async function serveLocal({ rootDir, backend, host, log, signal }: ServeL
   try {
     await host.remove(made);
     const server = Deno.serve({ path: made, signal, onListen: () => {}, onError: broken(log) }, async (request) => {
-      const patience = AbortSignal.any([request.signal, AbortSignal.timeout(imagesLimitMs)]);
+      // Not the request's own signal: the run-time writes a notice of its own into the log of who looks at that.
+      const patience = AbortSignal.any([signal, AbortSignal.timeout(imagesLimitMs)]);
       const { status, body } = await (answerImages(request, backend, patience) ?? answerLocal(request, backend));
       return new Response(body, { status, headers: { "content-type": "application/json" } });
     });
