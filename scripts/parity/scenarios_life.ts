@@ -256,17 +256,17 @@ export const lifeScenarios: readonly Scenario[] = [
         until: container("main", (one) => one.resources?.limits?.cpu === "60m"),
       },
       {
-        name: "larger than what is left",
+        name: "resized again",
         act: ({ call, path }) =>
           call("PATCH", `${path}/resize`, {
             spec: {
               containers: [{
                 name: "main",
-                resources: { requests: { cpu: "1900m" }, limits: { cpu: "1900m" } },
+                resources: { requests: { cpu: "110m" }, limits: { cpu: "110m" } },
               }],
             },
           }, "application/strategic-merge-patch+json"),
-        until: condition("PodResizePending"),
+        until: container("main", (one) => one.resources?.limits?.cpu === "110m"),
       },
     ],
   },
