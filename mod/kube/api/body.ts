@@ -1,15 +1,19 @@
 import { KubeletError } from "../../base/errors.ts";
 
-/** Reads a body to its end as text. Rejects with code Network when it is longer than `limit` bytes. */
+/**
+ * Reads a body to its end as text. Rejects with code Network when it is longer than `limit` bytes.
+ * @param what the request, for that message
+ */
 export async function readBody(
   body: AsyncIterable<Uint8Array>,
   limit: number,
+  what = "a request",
 ): Promise<{ text: string; size: number }> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > limit) throw new KubeletError("Network", `the answer is longer than ${limit} bytes`);
+    if (size > limit) throw new KubeletError("Network", `${what}: the answer is longer than ${limit} bytes`);
     chunks.push(chunk);
   }
   const decoder = new TextDecoder();

@@ -42,9 +42,9 @@ export interface HttpApiClientOptions {
   readonly onSilence?: () => void;
 }
 
-/** Bytes of an answer, and of a line of a watch, that are taken; etcd keeps objects of 1.5 MiB at most. */
-const answerLimit = 256 * 2 ** 20;
-const lineLimit = 16 * 2 ** 20;
+/** Bytes of a page of a list, and of one object, that are taken; etcd keeps objects of 1.5 MiB at most. */
+const pageLimit = 128 * 2 ** 20;
+const objectLimit = 16 * 2 ** 20;
 const pageSize = 500;
 /** Pages of one list; a server that always has another would be read without end. */
 const pagesLimit = 2000;
@@ -110,7 +110,7 @@ export class HttpApiClient implements ApiClient {
       const query = { fieldSelector, labelSelector, limit, ...from };
       let page: Page;
       try {
-        page = await this.#object({ method: "GET", path, query }, options);
+        page = await this.#object({ method: "GET", path, query }, options, pageLimit);
       } catch (thrown) {
         if (next !== undefined && thrown instanceof ApiError && thrown.status === 410) throw new ExpiredPages();
         throw thrown;
@@ -211,7 +211,7 @@ export class HttpApiClient implements ApiClient {
     const response = await this.#send({ method: "GET", path, query }, deadline, true);
     deadline.extend(timeoutSeconds * 1000 + slackMs, `${what}: not ended by the server`);
     try {
-      for await (const line of linesOf(response.body, lineLimit)) yield eventOf(line, resource, what);
+      for await (const line of linesOf(response.body, objectLimit)) yield eventOf(line, resource, what);
     } catch (thrown) {
       if (deadline.over) connections.renew(generation);
       throw brokenBy(thrown, deadline.signal);
@@ -230,7 +230,7 @@ export class HttpApiClient implements ApiClient {
   }
 
   /** Sends a request and reads the object that answers it. */
-  async #object<T>(request: Request, options: CallOptions): Promise<T> {
+  async #object<T>(request: Request, options: CallOptions, longest = objectLimit): Promise<T> {
     const { clock, timeoutMs } = this.#o;
     const what = `${request.method} ${request.path}`;
     const ms = options.timeoutMs ?? timeoutMs;
@@ -238,7 +238,7 @@ export class HttpApiClient implements ApiClient {
     const response = await this.#send(request, deadline, false);
     let text: string;
     try {
-      const read = await readBody(response.body, answerLimit);
+      const read = await readBody(response.body, longest, what);
       text = read.text;
       this.#o.observer?.received?.({ verb: request.method, host: this.#host, bytes: read.size });
     } catch (thrown) {
@@ -321,7 +321,7 @@ async function failureOf(response: HttpResponse, what: string, deadline: Deadlin
   const failure = { status: response.status, retryAfter: response.header("retry-after"), what };
   let text: string;
   try {
-    ({ text } = await readBody(response.body, lineLimit));
+    ({ text } = await readBody(response.body, objectLimit));
   } catch (thrown) {
     if (deadline.signal.aborted) throw deadline.signal.reason;
     return errorOf({ ...failure, text: `${what}: ${messageOf(thrown)}` });

@@ -348,3 +348,19 @@ Deno.test("the limit of rate holds calls up, never watches; waiting counts as ti
   await clock.advance(500);
   await late;
 });
+
+Deno.test("an object may have 16 MiB, more of it is not read; a list may be longer", async () => {
+  let read = 0;
+  async function* long(): AsyncGenerator<Uint8Array> {
+    yield new TextEncoder().encode('{"kind":"PodList","items":null,"x":"');
+    for (read = 0; read < 20; read++) yield await Promise.resolve(new Uint8Array(2 ** 20).fill(97));
+    yield new TextEncoder().encode('"}');
+  }
+  const { client } = setUp([{ stream: long() }, { stream: long() }]);
+  await assert.rejects(
+    client.get(resources.pods, name, { signal }),
+    /pods\/web: the answer is longer than 16777216 bytes/,
+  );
+  assert.equal(read, 15);
+  assert.deepEqual((await client.list(resources.pods, { signal })).items, []);
+});
