@@ -81,6 +81,24 @@ Deno.test("gRPC calls end by their limit, their caller, and the server's end", a
   });
 });
 
+Deno.test("a server whose process is gone ends its calls: it closes the connection and says no more", async () => {
+  const dir = await Deno.makeTempDir({ prefix: "denolet-grpc-" });
+  const path = `${dir}/s.sock`;
+  using listener = Deno.listen({ transport: "unix", path });
+  const connecting = connectGrpc(path, within);
+  const conn = await listener.accept();
+  // The settings with which a server begins.
+  await conn.write(new Uint8Array([0, 0, 0, 4, 0, 0, 0, 0, 0]));
+  using client = await connecting;
+  const lists = Array.fromAsync(client.stream(DevicePlugin.method.listAndWatch, {}));
+  const cut = assert.rejects(lists, { status: "Unavailable" });
+  await conn.read(new Uint8Array(1000));
+  conn.close();
+  await cut;
+  await assert.rejects(client.unary(DevicePlugin.method.allocate, {}), { status: "Unavailable" });
+  await Deno.remove(dir, { recursive: true });
+});
+
 Deno.test("a socket that takes connections and says nothing is given up", async () => {
   const dir = await Deno.makeTempDir({ prefix: "denolet-grpc-" });
   const path = `${dir}/s.sock`;

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from "node:http2";
+import type { Duplex } from "node:stream";
 import {
   create,
   type DescMethodServerStreaming,
@@ -61,7 +62,13 @@ export async function connectGrpc(path: string, options: ConnectOptions): Promis
   let conn: Deno.UnixConn | undefined;
   try {
     conn = await within(Deno.connect({ transport: "unix", path }), limit, (late) => late.close());
-    return new SocketClient(await within(sessionOver(conn), limit, (late) => late.destroy()), clock);
+    const socket = duplexOf(conn);
+    const client = new SocketClient(connect("http://localhost", { createConnection: () => socket }), socket, clock);
+    await within(client.ready, limit, () => {}).catch((thrown) => {
+      client[Symbol.dispose]();
+      throw thrown;
+    });
+    return client;
   } catch (thrown) {
     if (thrown instanceof GrpcError || isAborted(thrown)) throw thrown;
     throw new GrpcError("Unavailable", `connection error: dial unix ${path}: ${messageOf(thrown)}`, { cause: thrown });
@@ -70,25 +77,34 @@ export async function connectGrpc(path: string, options: ConnectOptions): Promis
   }
 }
 
-/** An HTTP/2 session, once the peer has shown that it speaks it. */
-async function sessionOver(conn: Deno.UnixConn): Promise<ClientHttp2Session> {
-  const session = connect("http://localhost", { createConnection: () => duplexOf(conn) });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  session.once("remoteSettings", () => resolve());
-  // Stays: an error that nobody listens for would end the process. Calls learn of it by their streams.
-  session.on("error", (thrown: Error) => reject(thrown));
-  session.once("close", () => reject(new Error("the peer closed the connection without speaking HTTP/2")));
-  try {
-    await promise;
-    return session;
-  } catch (thrown) {
-    session.destroy();
-    throw thrown;
-  }
-}
-
 class SocketClient implements GrpcClient {
-  constructor(private readonly session: ClientHttp2Session, private readonly clock: Clock) {}
+  readonly #gone = new AbortController();
+  readonly #ready = Promise.withResolvers<void>();
+
+  constructor(private readonly session: ClientHttp2Session, socket: Duplex, private readonly clock: Clock) {
+    // The session does not tell its streams that the peer has closed the connection.
+    const gone = (why: unknown) => {
+      const error = new GrpcError("Unavailable", `error reading from server: ${why ? messageOf(why) : "EOF"}`);
+      this.#ready.reject(error);
+      if (this.#gone.signal.aborted) return;
+      this.#gone.abort(error);
+      session.destroy();
+    };
+    socket.once("end", () => gone(undefined));
+    socket.once("close", () => gone(undefined));
+    socket.once("error", gone);
+    session.once("remoteSettings", () => this.#ready.resolve());
+    // Stays: an error that nobody listens for would end the process.
+    session.on("error", gone);
+    session.once("close", () => gone(undefined));
+    // Whoever does not wait for it learns by its calls.
+    this.#ready.promise.catch(() => {});
+  }
+
+  /** Resolves once the peer has shown that it speaks HTTP/2. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
 
   async unary<M extends DescMethodUnary>(
     method: M,
@@ -116,7 +132,8 @@ class SocketClient implements GrpcClient {
   ): AsyncGenerator<unknown> {
     const body = frameOf(toBinary(method.input, create(method.input, request)));
     if (signal?.aborted) throw abortedBy(signal);
-    if (this.session.closed || this.session.destroyed) throw new GrpcError("Unavailable", "the connection is closed");
+    const gone = this.#gone.signal;
+    if (gone.aborted || this.session.closed) throw new GrpcError("Unavailable", "the connection is closed");
     using limit = limitOf(this.clock, { signal, timeoutMs });
     const stream = this.session.request({
       ":method": "POST",
@@ -128,11 +145,14 @@ class SocketClient implements GrpcClient {
     const stop = () => answer.fail(limit.reason);
     limit.signal.addEventListener("abort", stop, { once: true });
     if (limit.signal.aborted) stop();
+    const cut = () => answer.fail(gone.reason);
+    gone.addEventListener("abort", cut, { once: true });
     stream.end(Buffer.from(body.buffer));
     try {
       for await (const bytes of answer.messages()) yield fromBinary(method.output, bytes, reading);
     } finally {
       limit.signal.removeEventListener("abort", stop);
+      gone.removeEventListener("abort", cut);
       stream.close();
     }
   }

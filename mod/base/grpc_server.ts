@@ -72,7 +72,12 @@ export async function serveGrpc({ path, methods, log, signal, onListen }: ServeG
   signal.addEventListener("abort", stop, { once: true });
   onListen?.();
   try {
-    for await (const conn of listener) injector.injectConnection(duplexOf(conn));
+    for await (const conn of listener) {
+      const socket = duplexOf(conn);
+      // A client that is gone is not noticed by the session: its descriptor would stay.
+      socket.once("end", () => socket.destroy());
+      injector.injectConnection(socket);
+    }
     if (!signal.aborted) throw new GrpcError("Internal", `the socket ${path} takes no connections any more`);
   } finally {
     signal.removeEventListener("abort", stop);
