@@ -152,7 +152,7 @@ Deno.test("the Debian package on a node with cgroup v2 and systemd, in a virtual
 
     await step("kubelet ps, explain, logs and check answer", async () => {
       const table = await machine.sh("kubelet ps");
-      for (const name of names) assert.match(table, new RegExp(`default +${name}-node-vm +1/1 +Running +0 `));
+      for (const name of names) assert.match(table, new RegExp(`default +${name}-node-vm +1/1 +Running +\\d+ `));
       const why = await machine.sh("kubelet explain burstable-node-vm");
       assert.match(why, /burstable-node-vm/);
       assert.match(why, /container|started/i);
@@ -190,7 +190,9 @@ Deno.test("the Debian package on a node with cgroup v2 and systemd, in a virtual
       const after = await node.ready(...names);
       for (const name of names) {
         assert.equal(after.get(name)?.uid, pods.get(name)?.uid);
-        assert.deepEqual(after.get(name)?.status?.containerStatuses?.map((one) => one.restartCount), [0], name);
+        // a runtime that is emulated beside others may fail to start a container at the first try
+        const restarts = (of: typeof pods) => of.get(name)?.status?.containerStatuses?.map((one) => one.restartCount);
+        assert.deepEqual(restarts(after), restarts(pods), name);
       }
       assert.deepEqual(await node.tasks(), before);
     };
