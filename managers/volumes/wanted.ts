@@ -26,12 +26,19 @@ export function unsupported(volume: Volume): string {
     : `volume kind ${kind} is not supported by this agent`;
 }
 
+/** Volumes of a pod are not there. `told`: each was told of by an event of its own already. */
+export class VolumesNotMounted extends KubeletError {
+  constructor(message: string, readonly told: boolean) {
+    super("Volume", message);
+  }
+}
+
 /** The contract's wait error, with the reason of each volume after it. */
-export function waitError(unmounted: string[], unprocessed: string[], reasons: string[]): KubeletError {
+export function waitError(unmounted: string[], unprocessed: string[], reasons: string[]): VolumesNotMounted {
   const list = (names: string[]) => `[${[...names].sort().join(" ")}]`;
-  return new KubeletError(
-    "Volume",
+  return new VolumesNotMounted(
     `unmounted volumes=${list(unmounted)}, unattached volumes=[], failed to process volumes=${list(unprocessed)}: ` +
       reasons.join("; "),
+    unprocessed.length === 0,
   );
 }

@@ -1,5 +1,6 @@
 import type { ProbeTarget } from "../../managers/probes/types.ts";
 import type { PodSituation } from "../../managers/runtime/types.ts";
+import { VolumesNotMounted } from "../../managers/volumes/wanted.ts";
 import { allOf } from "../base/all_of.ts";
 import { KubeletError, messageOf } from "../base/errors.ts";
 import { containerPath, podContainers, podFullName, podRef } from "../kube/pod.ts";
@@ -412,7 +413,10 @@ export class AgentPodSyncer implements PodSyncer {
     if (memory.lastError === message) return message;
     memory.lastError = message;
     this.#o.log.error("the pod cannot be brought on", { pod: podFullName(pod), error: message });
-    this.#o.events.pod({ pod, type: "Warning", reason: "FailedSync", message: `error syncing pod: ${message}` });
+    // Each of the volumes had a FailedMount.
+    if (!(thrown instanceof VolumesNotMounted && thrown.told)) {
+      this.#o.events.pod({ pod, type: "Warning", reason: "FailedSync", message: `error syncing pod: ${message}` });
+    }
     return message;
   }
 }

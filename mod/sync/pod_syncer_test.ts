@@ -2,6 +2,7 @@ import assert from "@assert";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import { type ApplyResult, PodRunner } from "../../managers/runtime/runner.ts";
 import { StatusManager } from "../../managers/status/status_manager.ts";
+import { waitError } from "../../managers/volumes/wanted.ts";
 import { Backoff } from "../base/backoff.ts";
 import { FakeClock } from "../base/fake_clock.ts";
 import { FakeHost } from "../base/fake_host.ts";
@@ -79,6 +80,7 @@ function make(observed: ObservedPod | undefined) {
     journal: new Journal({ clock }),
     unmount: Promise.resolve(),
     killFails: undefined as Error | undefined,
+    mountFails: undefined as Error | undefined,
     backoff: new Backoff({ clock, initial: 10_000, max: 300_000 }),
     deadlineMs: undefined as number | undefined,
   };
@@ -107,7 +109,7 @@ function make(observed: ObservedPod | undefined) {
     },
     runner: new Runner(),
     volumes: {
-      mountPod: () => Promise.resolve(new Map()),
+      mountPod: () => t.mountFails ? Promise.reject(t.mountFails) : Promise.resolve(new Map()),
       unmountPod: () => t.unmount,
       podsOnDisk: () => Promise.resolve([]),
       retryInMs: () => undefined,
@@ -248,6 +250,17 @@ Deno.test("a sidecar that ended together with what it served is not started agai
   assert.ok((await sync()).terminal);
   assert.equal(t.applied, 0);
   assert.equal(phase(), "Failed");
+});
+
+Deno.test("a pass that failed is told once, but for volumes that each had an event of their own", async () => {
+  const { t, sync } = make(picture([]));
+  t.mountFails = waitError(["a"], [], ["a: no such host"]);
+  assert.match((await sync()).error ?? "", /^unmounted volumes=\[a\]/);
+  assert.deepEqual(t.events.events, []);
+  t.mountFails = waitError(["a"], ["a"], ["a: not supported"]);
+  await sync();
+  await sync();
+  assert.deepEqual(t.events.events.map(({ reason }) => reason), ["FailedSync"]);
 });
 
 Deno.test("a pod that cannot be ended is told once for each reason", async () => {
