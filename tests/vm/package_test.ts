@@ -69,7 +69,7 @@ class PackagedNode {
 
   /** Asks the agent's server from outside, as a client does. */
   async ask(path: string): Promise<string> {
-    return await run(["curl", "-sSk", "-m", "120", "-w", "\n%{http_code}", `${this.machine.api}${path}`]);
+    return await run(["curl", "-sSk", "-m", "300", "-w", "\n%{http_code}", `${this.machine.api}${path}`]);
   }
 
   async explained<T>(work: Promise<T>): Promise<T> {
