@@ -9,17 +9,30 @@ import { findLog } from "./log_files.ts";
 const limitMs = 30_000;
 const journalctl = "/usr/bin/journalctl";
 
-/** Runs journalctl; its output goes out as it comes. Throws when it cannot be run. */
+/**
+ * Runs journalctl; its output goes out as it comes. When the signal aborts, nobody reads on, which ends the program: the
+ * agent may not send it a signal. Rejects when it cannot be run, and when the signal aborts.
+ */
 async function journal(
   args: string[],
   write: (bytes: Uint8Array) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
-  const child = new Deno.Command(journalctl, { args, stdin: "null", stdout: "piped", stderr: "piped", signal }).spawn();
+  const child = new Deno.Command(journalctl, { args, stdin: "null", stdout: "piped", stderr: "piped" }).spawn();
   const errors = new Response(child.stderr).bytes();
-  for await (const bytes of child.stdout) await write(bytes);
-  await write(await errors);
-  await child.status;
+  const reader = child.stdout.getReader();
+  const stop = () => void reader.cancel().catch(() => {});
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    if (signal.aborted) stop();
+    for (let part = await reader.read(); !part.done; part = await reader.read()) await write(part.value);
+    if (signal.aborted) throw signal.reason;
+    await write(await errors);
+    await child.status;
+  } finally {
+    signal.removeEventListener("abort", stop);
+    stop();
+  }
 }
 
 /** Names of the journal's units, or none when there is no journal. */
@@ -55,11 +68,19 @@ export async function answerServices(
   const out: Writable = gzip ?? response;
   const signal = AbortSignal.any([context.signal, AbortSignal.timeout(limitMs)]);
   const write = async (bytes: Uint8Array) => {
-    if (out.write(bytes) || context.signal.aborted) return;
+    if (out.write(bytes) || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    out.once("drain", resolve);
-    context.signal.addEventListener("abort", () => resolve(), { once: true });
-    await promise;
+    const done = () => resolve();
+    out.once("drain", done);
+    out.once("close", done);
+    signal.addEventListener("abort", done, { once: true });
+    try {
+      await promise;
+    } finally {
+      out.off("drain", done);
+      out.off("close", done);
+      signal.removeEventListener("abort", done);
+    }
   };
   const say = (text: string) => write(new TextEncoder().encode(`\n${text}\n`));
   try {
@@ -77,6 +98,8 @@ export async function answerServices(
     await say(signal.aborted ? "context error: context deadline exceeded" : "error: journal output not available");
   }
   out.end();
+  // A client that has not taken what it was sent by now is let go.
+  AbortSignal.timeout(limitMs).addEventListener("abort", () => response.destroy(), { once: true });
   await finished(response).catch(() => {});
 }
 
