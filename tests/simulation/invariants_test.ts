@@ -15,13 +15,12 @@ const pod = (uid: string, name = "p"): BoundPod => ({
   spec: { containers: [{ name: "c", image: "i" }] },
 });
 
-function make() {
+function make(podName = "p") {
   const world = new World(1);
   const invariants = new Invariants(world, { maxBackOffMs: 300_000 });
   invariants.begin(1);
   const { service } = world;
-  // As a static pod's: only those of one name wait for one another.
-  const sandboxConfig = (uid: string) => ({ metadata: { name: "p-node1", namespace: "default", uid, attempt: 0 } });
+  const sandboxConfig = (uid: string) => ({ metadata: { name: podName, namespace: "default", uid, attempt: 0 } });
   return {
     world,
     invariants,
@@ -56,8 +55,8 @@ Deno.test("two live instances of a container are seen", async () => {
   assert.equal(t.broken(), "one instance");
 });
 
-Deno.test("two pods of one name that run at once are seen", async () => {
-  const t = make();
+Deno.test("two static pods of one name that run at once are seen", async () => {
+  const t = make("p-node1");
   await t.start(await t.sandbox("u1"), "u1", 0);
   await t.start(await t.sandbox("u2"), "u2", 0);
   assert.equal(t.broken(), "one after another");

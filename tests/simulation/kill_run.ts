@@ -129,6 +129,7 @@ export async function play(scenario: Scenario, options: {
   const sandboxes = new Map<string, SnapshotSandbox>();
   const said = new Map<string, string[]>();
   const problems: string[] = [];
+  let played = false, steps = 0;
   const simulation: Simulation = new Simulation({
     seed: options.seed,
     downMs,
@@ -145,11 +146,12 @@ export async function play(scenario: Scenario, options: {
           after = undefined;
         },
       }),
-    // What is said of a pod that nobody wants any more is heard by nobody.
-    onStatus: (entry) => world.wanted().has(entry.pod.metadata.uid) && note(said, entry, world.runtime.snapshot()),
+    // What is said of a pod that nobody wants any more is heard by nobody; nor what happens while a run waits for the
+    // minute's sweep, which one that was killed may have to do longer than another.
+    onStatus: (entry) =>
+      !played && world.wanted().has(entry.pod.metadata.uid) && note(said, entry, world.runtime.snapshot()),
   });
   const { world } = simulation;
-  let played = false, steps = 0;
   const look = () => {
     if (played) return;
     const now = world.runtime.snapshot();
