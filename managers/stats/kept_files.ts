@@ -8,8 +8,8 @@ type Files = Pick<Host, "readTextNow" | "keepOpen" | "procRoot">;
 
 /** Most files that stay open, and the part of the process's limit that they may be. */
 const most = 4096, part = 1 / 4;
-/** Files that nobody has read for this long are closed, milliseconds. */
-const idleMs = 120_000;
+/** Files that nobody has read for this long are closed (a scraper comes more often), and how often that is looked at. */
+const idleMs = 40_000, sweepMs = 10_000;
 
 /**
  * Reads files of control groups that are read at every scrape, and leaves them open while somebody scrapes: to open one
@@ -76,7 +76,7 @@ export class KeptFiles {
     scope.spawn("idle files of control groups", async (signal) => {
       try {
         while (this.#kept.size > 0) {
-          await clock.sleep(idleMs, signal);
+          await clock.sleep(sweepMs, signal);
           const since = clock.now() - idleMs;
           for (const [path, { readAt }] of this.#kept) if (readAt <= since) this.#drop(path);
         }
