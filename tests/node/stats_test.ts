@@ -348,7 +348,7 @@ for (const version of versions) {
           assert.equal(value("kubelet_running_pods"), 1);
           assert.equal(value("kubelet_running_containers", { container_state: "running" }), 1);
           assert.equal(value("kubelet_desired_pods", { static: "true" }), 2);
-          assert.equal(value("kubelet_working_pods", { lifecycle: "sync", config: "desired" }), 1);
+          assert.equal(value("kubelet_working_pods", { lifecycle: "sync", config: "desired", static: "true" }), 1);
           assert.equal(value("kubelet_admission_rejections_total"), 1);
           const emptyDir = "kubernetes.io/empty-dir";
           assert.equal(value("volume_manager_total_volumes", { plugin_name: emptyDir }), 2);
@@ -394,7 +394,11 @@ for (const version of versions) {
         });
         await t.step("/metrics/slis counts checks, and forgets on DELETE", async () => {
           const page = parsePage(await get("/metrics/slis"));
-          assert.deepEqual([...page.types.keys()], ["kubernetes_healthcheck", "kubernetes_healthchecks_total"]);
+          assert.deepEqual([...page.types.keys()], [
+            "kubernetes_healthcheck",
+            "kubernetes_healthchecks_total",
+            "process_start_time_seconds",
+          ]);
           const reset = await fetch(`http://127.0.0.1:${readOnlyPort}/metrics/slis`, { method: "DELETE" });
           assert.equal(await reset.text(), "metrics reset\n");
           const after = parsePage(await get("/metrics/slis"));
