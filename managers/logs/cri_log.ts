@@ -1,3 +1,4 @@
+import { concatBytes } from "../../mod/base/bytes.ts";
 /** The log format of CRI runtimes: one line `<time> <stream> <tags> <content>` for each write, or part of one. */
 
 /** One line of a CRI log. */
@@ -67,11 +68,5 @@ export function lastContent(
     parts.unshift(content);
     size += content.length;
   }
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all.subarray(Math.max(0, size - maxBytes));
+  return concatBytes(parts).subarray(Math.max(0, size - maxBytes));
 }

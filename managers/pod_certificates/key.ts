@@ -1,5 +1,6 @@
 import { generateKeyPair, type KeyObject, sign } from "node:crypto";
 import { promisify } from "node:util";
+import { concatBytes } from "../../mod/base/bytes.ts";
 import { KubeletError } from "../../mod/base/errors.ts";
 
 /** A private key, and the request that proves that it is had. */
@@ -63,12 +64,5 @@ function der(tag: number, ...parts: Uint8Array[]): Uint8Array {
   const digits: number[] = [];
   for (let left = length; left > 0; left >>= 8) digits.unshift(left & 0xff);
   const head = length < 0x80 ? [tag, length] : [tag, 0x80 | digits.length, ...digits];
-  const out = new Uint8Array(head.length + length);
-  out.set(head);
-  let at = head.length;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
+  return concatBytes([Uint8Array.from(head), ...parts]);
 }

@@ -1,3 +1,4 @@
+import { concatBytes } from "../../mod/base/bytes.ts";
 import { KubeletError } from "../../mod/base/errors.ts";
 
 /** Bytes of a body that are read; the rest is cut off (runtime-contract.md section 18). */
@@ -39,7 +40,7 @@ export class ReplyParser {
 
   /** Takes bytes; true when the reply is complete, or as much of it as is wanted has come. */
   push(bytes: Uint8Array): boolean {
-    this.#buffer = this.#buffer.length === 0 ? bytes : joined(this.#buffer, bytes);
+    this.#buffer = this.#buffer.length === 0 ? bytes : concatBytes([this.#buffer, bytes]);
     while (!this.#head) {
       const end = headEnd(this.#buffer);
       if (this.#headBytes + (end ?? this.#buffer.length) > headLimit) {
@@ -65,13 +66,7 @@ export class ReplyParser {
   /** The reply; only after `push` returned true or `end` returned. */
   reply(): WireReply {
     if (!this.#head) throw malformed("EOF");
-    const body = new Uint8Array(this.#bodyBytes);
-    let at = 0;
-    for (const part of this.#body) {
-      body.set(part, at);
-      at += part.length;
-    }
-    return { ...this.#head, body };
+    return { ...this.#head, body: concatBytes(this.#body) };
   }
 
   /** Fails early on a server that talks something else, without waiting for a line end that may never come. */
@@ -163,13 +158,6 @@ export class ReplyParser {
     }
     return false;
   }
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length);
-  both.set(a);
-  both.set(b, a.length);
-  return both;
 }
 
 function firstLine(bytes: Uint8Array): string {

@@ -1,4 +1,5 @@
 import { statfs } from "node:fs/promises";
+import { concatBytes } from "./bytes.ts";
 import type { FileInfo, FileKind, FsSpace, Host, MountEntry, OpenFile } from "./host.ts";
 import { HostError, hostError, isMissing } from "./host_error.ts";
 import { groupTree } from "./deno_group_tree.ts";
@@ -77,13 +78,7 @@ async function readUpTo(file: Deno.FsFile, limit: number): Promise<Uint8Array> {
     chunks.push(buffer.subarray(0, n));
     left -= n;
   }
-  const out = new Uint8Array(limit - left);
-  let at = 0;
-  for (const chunk of chunks) {
-    out.set(chunk, at);
-    at += chunk.length;
-  }
-  return out;
+  return concatBytes(chunks);
 }
 
 async function openRegular(path: string): Promise<OpenFile> {

@@ -1,3 +1,4 @@
+import { concatBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { asError, isAborted, KubeletError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
@@ -168,16 +169,5 @@ async function readAll(response: Response, url: string): Promise<Uint8Array> {
     }
     chunks.push(chunk);
   }
-  return concat(chunks, size);
-}
-
-/** One array of all chunks. */
-export function concat(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, at);
-    at += chunk.length;
-  }
-  return all;
+  return concatBytes(chunks);
 }

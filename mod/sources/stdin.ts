@@ -1,7 +1,7 @@
+import { concatBytes } from "../base/bytes.ts";
 import type { Logger } from "../base/log.ts";
 import type { BoundPod } from "../kube/types.ts";
 import { textLimits } from "../kube/yaml_tree.ts";
-import { concat } from "./http.ts";
 import { readStream } from "./manifest.ts";
 import type { PodSource } from "./source.ts";
 
@@ -65,7 +65,7 @@ export class StdinSource implements PodSource {
     try {
       while (true) {
         const { done, value } = await reader.read();
-        if (done) return concat(chunks, size);
+        if (done) return concatBytes(chunks);
         size += value.length;
         if (size >= textLimits.bytes) {
           this.#problem("standard input", `is longer than ${textLimits.bytes} bytes; split it into files`);

@@ -1,3 +1,4 @@
+import { concatBytes } from "../../base/bytes.ts";
 import { KubeletError } from "../../base/errors.ts";
 
 /**
@@ -40,7 +41,7 @@ export async function* linesOf(body: AsyncIterable<Uint8Array>, limit: number): 
     for (let at; (at = chunk.indexOf(newline, from)) >= 0; from = at + 1) {
       take(chunk.subarray(from, at));
       const [only] = parts;
-      const line = parts.length === 1 && only ? decoder.decode(only) : decoder.decode(joined(parts, size));
+      const line = parts.length === 1 && only ? decoder.decode(only) : decoder.decode(concatBytes(parts));
       parts = [];
       size = 0;
       if (line.trim() !== "") yield line;
@@ -48,16 +49,6 @@ export async function* linesOf(body: AsyncIterable<Uint8Array>, limit: number): 
     take(chunk.subarray(from));
   }
   if (size > 0) throw new KubeletError("Network", "the connection broke within a line of the answer");
-}
-
-function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
 
 /** Levels of nesting that are taken; no kind of the API has more than some 20. */

@@ -1,3 +1,4 @@
+import { concatBytes } from "../../base/bytes.ts";
 import type { RequestContext } from "../types.ts";
 
 /** The request's body; undefined when it is longer than `limit` bytes, of which no more than that are kept. */
@@ -9,11 +10,5 @@ export async function readBody({ request }: RequestContext, limit: number): Prom
     if (length > limit) return undefined;
     parts.push(part);
   }
-  const body = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    body.set(part, at);
-    at += part.length;
-  }
-  return body;
+  return concatBytes(parts);
 }

@@ -1,3 +1,4 @@
+import { concatBytes } from "../../base/bytes.ts";
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import type { Clock } from "../../base/clock.ts";
 import { httpError } from "../respond.ts";
@@ -198,7 +199,7 @@ class Translation {
       }
     }
     return this.#status.length > 0
-      ? concat(this.#status)
+      ? concatBytes(this.#status)
       : internalError("the runtime closed the connection before it told how the command ended");
   }
 
@@ -256,16 +257,6 @@ class Translation {
       this.#context.log.detail(4, "the runtime takes no more input", { error: messageOf(thrown) });
     }
   }
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, p) => sum + p.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 function internalError(why: string): Uint8Array {

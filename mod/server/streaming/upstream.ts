@@ -1,3 +1,4 @@
+import { concatBytes } from "../../base/bytes.ts";
 import { KubeletError } from "../../base/errors.ts";
 import { type ByteStream, dial } from "./byte_stream.ts";
 
@@ -56,10 +57,7 @@ async function readHead(connection: ByteStream): Promise<UpgradeAnswer> {
     if (!bytes) {
       throw new KubeletError("Runtime", "the runtime's streaming server closed the connection: unexpected EOF");
     }
-    const grown = new Uint8Array(head.length + bytes.length);
-    grown.set(head);
-    grown.set(bytes, head.length);
-    head = grown;
+    head = concatBytes([head, bytes]);
     const end = endOfHead(head);
     if (end > 0) return parse(head.subarray(0, end), prefixed(connection, head.subarray(end)));
     if (head.length > longestHead) {

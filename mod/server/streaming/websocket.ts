@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { concatBytes } from "../../base/bytes.ts";
 
 /** What comes of a client's frames. Messages come in pieces: none is ever held whole, however long it is. */
 export type FrameEvent =
@@ -143,14 +144,7 @@ function frame(op: number, parts: readonly Uint8Array[]): Uint8Array {
     (length >>> 8) & 0xff,
     length & 0xff,
   ];
-  const out = new Uint8Array(head.length + length);
-  out.set(head);
-  let at = head.length;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
+  return concatBytes([Uint8Array.from(head), ...parts]);
 }
 
 /** A server's binary message of these parts, in one frame. */
