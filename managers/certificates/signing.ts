@@ -1,6 +1,7 @@
 import type { Clock } from "../../mod/base/clock.ts";
 import { isAborted, KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import { Deadline } from "../../mod/kube/api/deadline.ts";
 import {
   type ApiClient,
   isAlreadyExists,
@@ -67,13 +68,12 @@ const lookMs = 5_000;
 export async function sign(o: SignOptions): Promise<string> {
   const asked = await submit(o);
   const name = asked.metadata?.name ?? "";
-  const limit = new AbortController();
-  using _timer = o.clock.after(o.withinMs, () => limit.abort());
-  const signal = AbortSignal.any([o.signal, limit.signal]);
+  const { clock, signal, withinMs: ms } = o;
+  using deadline = new Deadline({ clock, signal, ms, what: "the certificate request was not signed" });
   try {
-    return await issued(o, name, signal);
+    return await issued(o, name, deadline.signal);
   } catch (thrown) {
-    if (!limit.signal.aborted || o.signal.aborted) throw thrown;
+    if (!deadline.over) throw thrown;
     throw new KubeletError(
       "Timeout",
       `the certificate request ${name} was not signed within ${o.withinMs / 1000} s: approve it ` +
@@ -115,7 +115,7 @@ async function issued(o: SignOptions, name: string, signal: AbortSignal): Promis
         if (later !== undefined) return later;
       }
     } catch (thrown) {
-      if (isAborted(thrown) || thrown instanceof Refused || isApiNotFound(thrown)) throw thrown;
+      if (signal.aborted || isAborted(thrown) || thrown instanceof Refused || isApiNotFound(thrown)) throw thrown;
       o.log.warn("waiting for a certificate: the API server cannot be asked", { name, error: messageOf(thrown) });
     }
     await o.clock.sleep(lookMs, signal);

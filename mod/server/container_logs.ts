@@ -6,6 +6,7 @@ import { abortedBy, KubeletError, messageOf } from "../base/errors.ts";
 import { podContainers } from "../kube/pod.ts";
 import { chooseLog } from "./container_logs_choice.ts";
 import { parseLogQuery } from "./container_logs_query.ts";
+import { drained } from "./drained.ts";
 import { writeError } from "./respond.ts";
 import type { RequestContext, RouteGroup, ServerBackend } from "./types.ts";
 
@@ -111,16 +112,5 @@ async function deliver(response: ServerResponse, bytes: Uint8Array, signal: Abor
   if (signal.aborted) throw abortedBy(signal);
   if (response.destroyed) throw new KubeletError("Network", "the client has gone");
   if (response.write(bytes)) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  response.once("drain", resolve);
-  response.once("close", resolve);
-  const abort = () => resolve();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    await promise;
-  } finally {
-    response.off("drain", resolve);
-    response.off("close", resolve);
-    signal.removeEventListener("abort", abort);
-  }
+  await drained(response, signal);
 }

@@ -9,7 +9,7 @@ import { ServiceAccountTokens } from "../../../managers/tokens/manager.ts";
 import { apiProjections } from "../../../managers/volumes/api_projections.ts";
 import { configMapPlugin, secretPlugin } from "../../../managers/volumes/api_volumes.ts";
 import { knowsNoswap } from "../../../managers/volumes/empty_dir.ts";
-import { isAborted, KubeletError } from "../../base/errors.ts";
+import { awaitFirstList } from "../../kube/api/first_list.ts";
 import { createInformer } from "../../kube/api/informer.ts";
 import { resources } from "../../kube/api/resources.ts";
 import type { Informer, KubeObject } from "../../kube/api/types.ts";
@@ -158,22 +158,8 @@ async function servicesOf(
   pod: BoundPod,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, string>> {
-  if (!services.synced && !isStatic(pod)) {
-    const controller = new AbortController();
-    const abort = () => controller.abort(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
-    if (signal.aborted) abort();
-    using _limit = clock.after(servicesWaitMs, () => controller.abort());
-    try {
-      await services.whenSynced(controller.signal);
-    } catch (thrown) {
-      if (signal.aborted || !isAborted(thrown)) throw thrown;
-      const message = "services have not yet been read at least once, cannot construct envvars";
-      throw new KubeletError("Network", message, { cause: thrown });
-    } finally {
-      signal.removeEventListener("abort", abort);
-    }
-  }
+  const late = "services have not yet been read at least once, cannot construct envvars";
+  if (!isStatic(pod)) await awaitFirstList(services, { clock, ms: servicesWaitMs, signal, late });
   return serviceEnv(pod, services.all());
 }
 

@@ -1,4 +1,5 @@
-import { isAborted, KubeletError } from "../../base/errors.ts";
+import { KubeletError } from "../../base/errors.ts";
+import { awaitFirstList } from "../../kube/api/first_list.ts";
 import { createInformer } from "../../kube/api/informer.ts";
 import { resources } from "../../kube/api/resources.ts";
 import type { ClusterContext, ClusterPart } from "./types.ts";
@@ -12,19 +13,8 @@ export function runtimeClassesPart(context: ClusterContext): ClusterPart {
   const classes = createInformer({ client: clients.main, resource: resources.runtimeClasses, clock, random, log });
   return {
     runtimeHandler: async (name, signal) => {
-      if (!classes.synced) {
-        const limit = new AbortController();
-        using _timer = clock.after(firstListMs, () => limit.abort());
-        try {
-          await classes.whenSynced(AbortSignal.any([signal, limit.signal]));
-        } catch (thrown) {
-          if (signal.aborted || !isAborted(thrown)) throw thrown;
-          throw new KubeletError(
-            "Network",
-            `failed to lookup RuntimeClass ${name}: the API server has not been heard yet`,
-          );
-        }
-      }
+      const late = `failed to lookup RuntimeClass ${name}: the API server has not been heard yet`;
+      await awaitFirstList(classes, { clock, ms: firstListMs, signal, late });
       const found = classes.get({ name });
       if (!found) throw new KubeletError("BadPod", `runtimeclass.node.k8s.io "${name}" not found`);
       return found.handler;

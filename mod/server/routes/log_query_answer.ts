@@ -1,6 +1,7 @@
 import { createGzip } from "node:zlib";
 import type { Writable } from "node:stream";
 import { finished } from "node:stream/promises";
+import { drained } from "../drained.ts";
 import type { RequestContext } from "../types.ts";
 import { hasOptions, journalArguments, type LogQuery } from "./log_query.ts";
 import { findLog } from "./log_files.ts";
@@ -68,19 +69,7 @@ export async function answerServices(
   const out: Writable = gzip ?? response;
   const signal = AbortSignal.any([context.signal, AbortSignal.timeout(limitMs)]);
   const write = async (bytes: Uint8Array) => {
-    if (out.write(bytes) || signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const done = () => resolve();
-    out.once("drain", done);
-    out.once("close", done);
-    signal.addEventListener("abort", done, { once: true });
-    try {
-      await promise;
-    } finally {
-      out.off("drain", done);
-      out.off("close", done);
-      signal.removeEventListener("abort", done);
-    }
+    if (!out.write(bytes) && !signal.aborted) await drained(out, signal);
   };
   const say = (text: string) => write(new TextEncoder().encode(`\n${text}\n`));
   try {
