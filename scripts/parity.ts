@@ -1,9 +1,6 @@
 import { parseArgs } from "node:util";
-import { createDenoHost } from "../mod/base/deno_host.ts";
 import { systemClock } from "../mod/base/clock.ts";
-import { silent } from "../mod/base/log.ts";
-import { createClients } from "../mod/app/cluster/clients.ts";
-import { readKubeconfig } from "../mod/kube/api/kubeconfig.ts";
+import { clientsOf } from "./cluster/clients.ts";
 import { ControlPlane } from "./cluster/control_plane.ts";
 import { ensureControlPlane } from "./cluster/programs.ts";
 import { complain, print } from "./lib/print.ts";
@@ -90,7 +87,7 @@ async function runSides(sides: readonly Side[], seen: Partial<Record<Side, Json>
   await ensureInstalled();
   const binDir = wanted.containerd === "v2" ? await ensureContainerd2({ log }) : "/usr/bin";
   await using plane = await ControlPlane.start({ name: nodeName, programs: await ensureControlPlane({ log }) });
-  using clients = await adminOf(plane);
+  using clients = await clientsOf(plane.adminKubeconfig);
   await using containerd = await startContainerd({ name: nodeName, version: wanted.containerd, binDir });
   await containerd.importImages();
   for (const [path, object] of objects) {
@@ -123,23 +120,6 @@ async function runSides(sides: readonly Side[], seen: Partial<Record<Side, Json>
       await Deno.writeTextFile(`${wanted.save}/${side}.json`, `${JSON.stringify(tree, null, 1)}\n`);
     }
   }
-}
-
-async function adminOf(plane: ControlPlane): Promise<ReturnType<typeof createClients>> {
-  return createClients({
-    kubeconfig: await readKubeconfig(createDenoHost(), plane.adminKubeconfig),
-    host: createDenoHost(),
-    clock: systemClock,
-    log: silent,
-    config: {
-      kubeAPIQPS: 1000,
-      kubeAPIBurst: 1000,
-      eventRecordQPS: 1000,
-      eventBurst: 1000,
-      nodeStatusUpdateFrequencyMs: 10_000,
-      nodeLeaseDurationSeconds: 40,
-    },
-  });
 }
 
 function report(reference: Json, ours: Json, all: boolean): number {

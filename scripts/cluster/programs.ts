@@ -1,7 +1,7 @@
-import { attempt, run } from "../lib/command.ts";
-import { cacheDirectory, exists, remove } from "../lib/files.ts";
+import { attempt } from "../lib/command.ts";
+import { cacheDirectory, exists } from "../lib/files.ts";
 import { print } from "../lib/print.ts";
-import { ensureGo } from "../node/go_toolchain.ts";
+import { goBuild } from "../node/go_build.ts";
 import { ensureInstalled } from "../node/install.ts";
 
 const pinned = "1.36.3";
@@ -75,33 +75,17 @@ export async function ensureKubectl(options: {
 async function build(
   target: string,
   names: readonly string[],
-  options: { log?: (line: string) => void },
+  options: { cache?: string; log?: (line: string) => void },
 ): Promise<void> {
-  const go = await ensureGo(options);
-  options.log?.(`building ${names.join(", ")} of Kubernetes ${pinned} (some minutes, once)`);
-  const part = `${target}.${crypto.randomUUID()}`;
-  await Deno.mkdir(part, { recursive: true });
-  try {
-    const version = "k8s.io/component-base/version";
-    const [major, minor] = pinned.split(".");
-    await run([
-      go,
-      "build",
-      "-trimpath",
-      "-ldflags",
-      `-s -w -X ${version}.gitVersion=v${pinned} -X ${version}.gitMajor=${major} -X ${version}.gitMinor=${minor}`,
-      "-o",
-      `${part}/`,
-      ...names.map((name) => `k8s.io/kubernetes/cmd/${name}`),
-    ], {
-      cwd: new URL("kubernetes", import.meta.url).pathname,
-      env: { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOTOOLCHAIN: "auto" },
-    });
-    await remove(target);
-    await Deno.rename(part, target);
-  } finally {
-    await remove(part);
-  }
+  const version = "k8s.io/component-base/version";
+  const [major, minor] = pinned.split(".");
+  await goBuild(target, {
+    ...options,
+    about: `building ${names.join(", ")} of Kubernetes ${pinned} (some minutes, once)`,
+    module: new URL("kubernetes", import.meta.url),
+    packages: names.map((name) => `k8s.io/kubernetes/cmd/${name}`),
+    settings: [`${version}.gitVersion=v${pinned}`, `${version}.gitMajor=${major}`, `${version}.gitMinor=${minor}`],
+  });
 }
 
 async function complete(directory: string): Promise<boolean> {

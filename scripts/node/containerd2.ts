@@ -1,7 +1,7 @@
-import { attempt, run } from "../lib/command.ts";
-import { cacheDirectory, exists, remove } from "../lib/files.ts";
+import { attempt } from "../lib/command.ts";
+import { cacheDirectory, exists } from "../lib/files.ts";
 import { print } from "../lib/print.ts";
-import { ensureGo } from "./go_toolchain.ts";
+import { goBuild } from "./go_build.ts";
 
 const pinned = "2.4.2";
 const programs = ["containerd", "containerd-shim-runc-v2", "ctr"] as const;
@@ -17,30 +17,14 @@ export async function ensureContainerd2(options: {
   const cache = options.cache ?? cacheDirectory();
   const target = `${cache}/containerd-${pinned}`;
   for (const directory of [target, "/var/tmp/node-conformance/bin"]) if (await complete(directory)) return directory;
-  const go = await ensureGo(options);
-  options.log?.(`building containerd ${pinned} (some minutes, once)`);
-  const part = `${target}.${crypto.randomUUID()}`;
-  await Deno.mkdir(part, { recursive: true });
-  try {
-    const module = "github.com/containerd/containerd/v2";
-    await run([
-      go,
-      "build",
-      "-trimpath",
-      "-ldflags",
-      `-s -w -X ${module}/version.Version=${pinned}`,
-      "-o",
-      `${part}/`,
-      ...programs.map((program) => `${module}/cmd/${program}`),
-    ], {
-      cwd: new URL("containerd2", import.meta.url).pathname,
-      env: { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOTOOLCHAIN: "auto" },
-    });
-    await remove(target);
-    await Deno.rename(part, target);
-  } finally {
-    await remove(part);
-  }
+  const module = "github.com/containerd/containerd/v2";
+  await goBuild(target, {
+    ...options,
+    about: `building containerd ${pinned} (some minutes, once)`,
+    module: new URL("containerd2", import.meta.url),
+    packages: programs.map((program) => `${module}/cmd/${program}`),
+    settings: [`${module}/version.Version=${pinned}`],
+  });
   return target;
 }
 

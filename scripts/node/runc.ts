@@ -1,8 +1,8 @@
-import { attempt, run } from "../lib/command.ts";
-import { cacheDirectory, exists, remove } from "../lib/files.ts";
+import { attempt } from "../lib/command.ts";
+import { cacheDirectory, exists } from "../lib/files.ts";
 import { print } from "../lib/print.ts";
 import { ensureContainerd2 } from "./containerd2.ts";
-import { ensureGo } from "./go_toolchain.ts";
+import { goBuild } from "./go_build.ts";
 import { ensureInstalled } from "./install.ts";
 
 const pinned = "1.3.3";
@@ -20,35 +20,20 @@ export async function ensureContainerd2WithRunc(options: {
   const target = `${options.cache ?? cacheDirectory()}/containerd2-runc-${pinned}`;
   if (await complete(target, containerd)) return target;
   await ensureInstalled({ more: [headers, { name: "pkg-config", files: [["/usr/bin/pkg-config"]] }] });
-  const go = await ensureGo(options);
-  options.log?.(`building runc ${pinned} (once)`);
-  const part = `${target}.${crypto.randomUUID()}`;
-  await Deno.mkdir(part, { recursive: true });
-  try {
-    const module = "github.com/opencontainers/runc";
-    await run([
-      go,
-      "build",
-      "-trimpath",
-      "-tags",
-      "seccomp",
-      "-ldflags",
-      `-s -w -X main.version=${pinned}`,
-      "-o",
-      `${part}/runc`,
-      module,
-    ], {
-      cwd: new URL("runc", import.meta.url).pathname,
-      env: { CGO_ENABLED: "1", GOFLAGS: "-mod=readonly -buildvcs=false", GOTOOLCHAIN: "auto" },
-    });
-    for (const program of ["containerd", "containerd-shim-runc-v2", "ctr"]) {
-      await Deno.symlink(`${containerd}/${program}`, `${part}/${program}`);
-    }
-    await remove(target);
-    await Deno.rename(part, target);
-  } finally {
-    await remove(part);
-  }
+  await goBuild(target, {
+    ...options,
+    about: `building runc ${pinned} (once)`,
+    module: new URL("runc", import.meta.url),
+    packages: ["github.com/opencontainers/runc"],
+    settings: [`main.version=${pinned}`],
+    tags: "seccomp",
+    cgo: true,
+    finish: async (directory) => {
+      for (const program of ["containerd", "containerd-shim-runc-v2", "ctr"]) {
+        await Deno.symlink(`${containerd}/${program}`, `${directory}/${program}`);
+      }
+    },
+  });
   return target;
 }
 

@@ -9,7 +9,8 @@ import { resources } from "../../mod/kube/api/resources.ts";
 import { ApiError, isAlreadyExists, isApiNotFound, isConflict, type WatchEvent } from "../../mod/kube/api/types.ts";
 import type { ConfigMap, Lease, Namespace, Pod, Secret, ServiceAccount, TokenRequest } from "../../mod/kube/types.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
-import { clientsOf, type TestCluster, withCluster } from "./harness.ts";
+import { clientsOf } from "../../scripts/cluster/clients.ts";
+import { type TestCluster, withCluster } from "./harness.ts";
 
 const { signal } = new AbortController();
 const within = Number(Deno.env.get("DENOLET_TEST_PATIENCE") ?? 60_000);

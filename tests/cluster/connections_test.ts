@@ -3,7 +3,8 @@ import { resources } from "../../mod/kube/api/resources.ts";
 import { ApiError } from "../../mod/kube/api/types.ts";
 import type { ServiceAccount, TokenRequest } from "../../mod/kube/types.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
-import { clientsOf, type TestCluster, withCluster } from "./harness.ts";
+import { clientsOf } from "../../scripts/cluster/clients.ts";
+import { type TestCluster, withCluster } from "./harness.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
 
 const { signal } = new AbortController();
