@@ -9,8 +9,13 @@ export interface Report extends Counts {
   readonly failures: readonly string[];
 }
 
-/** Lines of an error that are told again at the end of a run, where nothing that follows can push them out of sight. */
-const linesTold = 30;
+/**
+ * What of an error is told again at the end of a run, where nothing that follows can push it out of sight: so many
+ * lines, so many characters of each. The records of an agent's log (JSON) stand where the test ran.
+ */
+const linesTold = 12;
+const charactersTold = 240;
+const logRecord = /^\s*\{"/;
 const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
 
 /**
@@ -31,8 +36,8 @@ export function countJunit(xml: string): Report {
 function told(testcase: string): string {
   const name = testcase.match(/\bname="([^"]*)"/)?.[1] ?? "?";
   const body = testcase.match(/<(?:failure|error)\b(?:[^>"]|"[^"]*")*>([\s\S]*?)<\/(?:failure|error)>/)?.[1] ?? "";
-  const lines = plain(body).trim().split("\n");
-  return [plain(name), ...lines.slice(0, linesTold).map((line) => `  ${line}`)].join("\n");
+  const lines = plain(body).trim().split("\n").filter((line) => line.trim() !== "" && !logRecord.test(line));
+  return [plain(name), ...lines.slice(0, linesTold).map((line) => `  ${line.slice(0, charactersTold)}`)].join("\n");
 }
 
 function plain(text: string): string {

@@ -18,7 +18,9 @@ Deno.test("junit: counts what ran", () => {
   const long = `<testcase name="&lt;x&gt;"><failure message="m">${
     "&quot;line&quot;\n".repeat(99)
   }</failure></testcase>`;
-  assert.deepEqual(countJunit(report(long)).failures, [`<x>${'\n  "line"'.repeat(30)}`]);
+  assert.deepEqual(countJunit(report(long)).failures, [`<x>${'\n  "line"'.repeat(12)}`]);
+  const withLog = `<testcase name="y"><failure message="m">why\n\n  {"ts":1}\n${"z".repeat(500)}</failure></testcase>`;
+  assert.deepEqual(countJunit(report(withLog)).failures, [`y\n  why\n  ${"z".repeat(240)}`]);
   assert.throws(() => countJunit(report(good).slice(0, -20)), /not complete/);
   assert.throws(() => countJunit(""), /not complete/);
 });
