@@ -167,8 +167,11 @@ export class GroupTree {
     }
   }
 
-  /** Writes the limits; those of controllers that the machine lacks are left out. */
-  async apply(path: string, limits: GroupLimits): Promise<void> {
+  /**
+   * Writes the limits; those of controllers that the machine lacks are left out. `remains`: the group is one that is
+   * being removed, so some hierarchies may have it no more.
+   */
+  async apply(path: string, limits: GroupLimits, { remains = false }: { remains?: boolean } = {}): Promise<void> {
     for (const { controller, file, value } of controlWrites(this.version, limits)) {
       const base = this.roots.get(controller);
       if (base === undefined) continue;
@@ -176,6 +179,7 @@ export class GroupTree {
       try {
         await this.#host.writeControl(target, value);
       } catch (thrown) {
+        if (remains && isGone(thrown)) continue;
         const hint = errnoOf(thrown) === "EBUSY" && controller === "memory"
           ? " (the group uses more than that now)"
           : "";

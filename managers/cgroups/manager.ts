@@ -262,7 +262,7 @@ class Manager implements CgroupManager, OrphanGroups, GroupKiller, PodGroupLimit
   async minimiseCpu(podUid: string): Promise<void> {
     for (const qos of classes) {
       const path = this.#path([...qosName(this.#kubepods, qos), podPart(podUid)]);
-      if (await this.#tree.anywhere(path)) await this.#apply(path, { cpuShares: minCpuShares });
+      if (await this.#tree.anywhere(path)) await this.#apply(path, { cpuShares: minCpuShares }, { remains: true });
     }
   }
 
@@ -343,9 +343,9 @@ class Manager implements CgroupManager, OrphanGroups, GroupKiller, PodGroupLimit
     }
   }
 
-  async #apply(path: string, limits: GroupLimits): Promise<void> {
+  async #apply(path: string, limits: GroupLimits, options: { remains?: boolean } = {}): Promise<void> {
     await this.#slices?.set(path, limits);
-    await this.#tree.apply(path, limits);
+    await this.#tree.apply(path, limits, options);
   }
 }
 

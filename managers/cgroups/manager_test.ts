@@ -97,6 +97,10 @@ Deno.test("v1: node groups, pod limits, cpuset copied down", async () => {
   assert.equal(read(host, "cpu/kubepods/podg-1/cpu.shares"), "2");
   await m.ensurePod(guaranteed);
   assert.equal(read(host, "cpu/kubepods/podg-1/cpu.shares"), "512");
+  // A removal that was cut short has left it in some hierarchies only.
+  await host.remove("/sys/fs/cgroup/cpu/kubepods/podg-1");
+  await m.minimiseCpu("g-1");
+  await m.ensurePod(guaranteed);
   await m.updateQos([guaranteed, burstable, bestEffort]);
   assert.equal(read(host, "cpu/kubepods/burstable/cpu.shares"), "256");
   // Again: nothing changes, QoS shares stay.

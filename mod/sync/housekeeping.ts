@@ -140,8 +140,9 @@ export class Housekeeping {
       }
     };
     if (left.volumes) {
-      // While its volumes are there the group only loses its CPU (runtime-contract.md section 6).
-      if (left.group && !await step("control group's CPU", () => cgroups.minimiseCpu(uid))) return;
+      // While its volumes are there the group only loses its CPU (runtime-contract.md section 6); where that fails,
+      // the more reason to go on.
+      if (left.group) await step("control group's CPU", () => cgroups.minimiseCpu(uid));
       if (!await step("volumes", () => volumes.unmountPod(uid, signal))) return;
     }
     if (left.group) await step("control group", () => cgroups.destroyPod(uid));

@@ -93,6 +93,13 @@ Deno.test("volumes that cannot be unmounted keep the group, which only loses its
   assert.deepEqual(t.did.slice(2), ["minimise u1", "unmount u1", "destroy u1"]);
 });
 
+Deno.test("a group whose CPU cannot be lowered holds up nothing", async () => {
+  const t = setUp(["u1"], { withVolumes: ["u1"], withGroups: ["u1"] });
+  t.fails.add("minimise u1");
+  await t.run();
+  assert.deepEqual([t.did, t.host.tree("/r/pods")], [["minimise u1", "unmount u1", "destroy u1"], []]);
+});
+
 Deno.test("a pod that comes back is left alone from then on", async () => {
   const t = setUp(["u1"], { withVolumes: ["u1"] });
   t.housekeeping.trigger();

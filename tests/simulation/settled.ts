@@ -140,8 +140,10 @@ function podState(
       if (judge(init, true) === "blocked") return { problems, restless: true };
       continue;
     }
-    const done = newest(init.name);
-    const later = spec.containers.some((c) => newest(c.name));
+    // What an earlier sandbox has seen done counts for nothing in the one that is there now.
+    const here = (name: string) => containers.find((c) => c.name === name && c.sandboxId === boxes[0]?.id);
+    const done = here(init.name);
+    const later = spec.containers.some((c) => here(c.name));
     if (done?.state === "exited" && done.exitCode === 0 || later) continue;
     judge(init, true);
     return { problems, restless: true };
