@@ -1,8 +1,7 @@
-import { attempt } from "../lib/command.ts";
 import { remove, writeWhole } from "../lib/files.ts";
-import { GiveUp, waitFor } from "../lib/wait.ts";
 import { freePort } from "../node/agent_node.ts";
-import { end, ended, processes, signal } from "../node/processes.ts";
+import { end, processes, signal } from "../node/processes.ts";
+import { lastLines, LoggedProcess } from "./logged_process.ts";
 import { type KeyPair, type Subject, TestCa, tokenKeys } from "./pki.ts";
 import type { ControlPlanePrograms } from "./programs.ts";
 
@@ -15,15 +14,14 @@ export interface ControlPlaneOptions {
   readonly programs: ControlPlanePrograms;
   /** Whether the controller manager and the scheduler run; true when not given. */
   readonly controllers?: boolean;
+  /** Whether the API server hands requests of registered groups on to other servers; false when not given. */
+  readonly aggregation?: boolean;
   /** More flags of the API server. */
   readonly apiServerFlags?: readonly string[];
+  /** More flags of the controller manager. */
+  readonly controllerFlags?: readonly string[];
   /** Milliseconds that each part has to become ready. */
   readonly within?: number;
-}
-
-interface Running {
-  readonly child: Deno.ChildProcess;
-  readonly status: Promise<Deno.CommandStatus>;
 }
 
 /**
@@ -36,7 +34,7 @@ export class ControlPlane implements AsyncDisposable {
   readonly server: string;
   readonly #o: ControlPlaneOptions;
   readonly #ports: { readonly etcd: number; readonly peer: number; readonly api: number };
-  readonly #running = new Map<Component, Running>();
+  readonly #running = new Map<Component, LoggedProcess>();
 
   private constructor(options: ControlPlaneOptions, dir: string, ca: TestCa) {
     this.#o = options;
@@ -96,29 +94,49 @@ export class ControlPlane implements AsyncDisposable {
       name: "kube-apiserver-kubelet-client",
       groups: ["system:masters"],
     });
+    if (this.#o.aggregation) await this.#prepareAggregation();
     await this.kubeconfig("admin", { name: "admin", groups: ["system:masters"] });
     await this.kubeconfig("kube-controller-manager", { name: "system:kube-controller-manager" });
     await this.kubeconfig("kube-scheduler", { name: "system:kube-scheduler" });
   }
 
-  async #issued(file: string, subject: Subject): Promise<KeyPair> {
-    const pair = await this.ca.issue(subject);
+  /** With what the API server shows other servers that a request comes from it, on behalf of whom it names. */
+  async #prepareAggregation(): Promise<void> {
+    const ca = await TestCa.create(`${this.#o.name}-front-proxy-ca`);
+    await writeWhole(this.#path("front-proxy-ca.crt"), ca.cert, 0o600);
+    await this.#issued("front-proxy-client", { name: "front-proxy-client" }, ca);
+  }
+
+  async #issued(file: string, subject: Subject, ca = this.ca): Promise<KeyPair> {
+    const pair = await ca.issue(subject);
     await writeWhole(this.#path(`${file}.crt`), pair.cert, 0o600);
     await writeWhole(this.#path(`${file}.key`), pair.key, 0o600);
     return pair;
   }
 
+  /** Writes a certificate of the cluster's authority, `FILE.crt` and `FILE.key` in the directory. */
+  async certificate(file: string, subject: Subject): Promise<{ readonly cert: string; readonly key: string }> {
+    await this.#issued(file, subject);
+    return { cert: this.#path(`${file}.crt`), key: this.#path(`${file}.key`) };
+  }
+
   /** Writes a kubeconfig with a certificate for a user, `FILE.kubeconfig` in the directory, and returns its path. */
   async kubeconfig(file: string, subject: Subject, server = this.server): Promise<string> {
-    await this.#issued(file, subject);
+    const { cert, key } = await this.certificate(file, subject);
+    return await this.#kubeconfig(file, { "client-certificate": cert, "client-key": key }, server);
+  }
+
+  /** A kubeconfig with the token of a service account, as a pod of it has. */
+  async tokenKubeconfig(file: string, token: string): Promise<string> {
+    return await this.#kubeconfig(file, { token }, this.server);
+  }
+
+  async #kubeconfig(file: string, user: Readonly<Record<string, string>>, server: string): Promise<string> {
     const config = {
       apiVersion: "v1",
       kind: "Config",
       clusters: [{ name: "c", cluster: { server, "certificate-authority": this.#path("ca.crt") } }],
-      users: [{
-        name: "u",
-        user: { "client-certificate": this.#path(`${file}.crt`), "client-key": this.#path(`${file}.key`) },
-      }],
+      users: [{ name: "u", user }],
       contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
       "current-context": "c",
     };
@@ -137,7 +155,7 @@ export class ControlPlane implements AsyncDisposable {
   }
 
   #command(component: Component): string[] {
-    const { programs, apiServerFlags = [] } = this.#o;
+    const { programs, apiServerFlags = [], controllerFlags = [], aggregation = false } = this.#o;
     const path = (name: string) => this.#path(name);
     const etcd = `http://127.0.0.1:${this.#ports.etcd}`;
     const peer = `http://127.0.0.1:${this.#ports.peer}`;
@@ -176,6 +194,17 @@ export class ControlPlane implements AsyncDisposable {
           "--kubelet-preferred-address-types=InternalIP",
           "--allow-privileged=true",
           "--enable-bootstrap-token-auth",
+          ...aggregation
+            ? [
+              `--requestheader-client-ca-file=${path("front-proxy-ca.crt")}`,
+              "--requestheader-allowed-names=front-proxy-client",
+              "--requestheader-username-headers=X-Remote-User",
+              "--requestheader-group-headers=X-Remote-Group",
+              "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+              `--proxy-client-cert-file=${path("front-proxy-client.crt")}`,
+              `--proxy-client-key-file=${path("front-proxy-client.key")}`,
+            ]
+            : [],
           ...apiServerFlags,
         ];
       case "kube-controller-manager":
@@ -186,6 +215,7 @@ export class ControlPlane implements AsyncDisposable {
           `--cluster-signing-cert-file=${path("ca.crt")}`,
           `--cluster-signing-key-file=${path("ca.key")}`,
           "--use-service-account-credentials",
+          ...controllerFlags,
         ];
       case "kube-scheduler":
         return this.#controller(component);
@@ -206,32 +236,9 @@ export class ControlPlane implements AsyncDisposable {
   /** Starts a part and waits until it is ready. */
   async startComponent(component: Component): Promise<void> {
     if (this.#running.has(component)) throw new Error(`${component} runs already`);
-    const [program = "", ...args] = this.#command(component);
-    const log = await Deno.open(this.#path(`${component}.log`), { create: true, append: true });
-    const child = new Deno.Command(program, {
-      args,
-      cwd: this.dir,
-      stdin: "null",
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
-    // both streams go to one file; it is closed when the second one has ended
-    const copies = [child.stdout, child.stderr].map((stream) => stream.pipeTo(appending(log)));
-    const status = Promise.all([child.status, ...copies]).then(([ended]) => ended).finally(() => log.close());
-    const running = { child, status };
+    const running = await LoggedProcess.start(component, this.#command(component), this.dir);
     this.#running.set(component, running);
-    const within = this.#o.within ?? 120_000;
-    let gone = false;
-    void status.then(() => gone = true);
-    try {
-      await waitFor(`${component} to be ready`, async () => {
-        if (gone) throw new GiveUp(`${component} has ended`);
-        return await this.#ready(component);
-      }, { within });
-    } catch (thrown) {
-      const message = thrown instanceof Error ? thrown.message : String(thrown);
-      throw new Error(`${message}; it said last:\n${await this.logEnd(component)}`, { cause: thrown });
-    }
+    await running.ready(() => this.#ready(component), this.#o.within ?? 120_000);
   }
 
   async #ready(component: Component): Promise<boolean> {
@@ -265,15 +272,12 @@ export class ControlPlane implements AsyncDisposable {
     const running = this.#running.get(component);
     if (!running) return;
     this.#running.delete(component);
-    const { pid } = running.child;
-    signal(pid, how);
-    if (!await ended(pid, 20_000)) await end(pid, 0);
-    await running.status;
+    await running.stop(how);
   }
 
   /** Makes a part stand still, connections open and silent, or go on. */
   freeze(component: Component, still: boolean): void {
-    const pid = this.#running.get(component)?.child.pid;
+    const pid = this.#running.get(component)?.pid;
     if (pid !== undefined) signal(pid, still ? "SIGSTOP" : "SIGCONT");
   }
 
@@ -293,7 +297,7 @@ export class ControlPlane implements AsyncDisposable {
 
   /** The last lines of a part's log. */
   async logEnd(component: Component, lines = 15): Promise<string> {
-    return (await attempt(["tail", "-n", String(lines), this.#path(`${component}.log`)])).stdout;
+    return await lastLines(this.#path(`${component}.log`), lines);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -313,16 +317,8 @@ async function cleanUp(dir: string): Promise<void> {
   for (const { pid, command } of await processes()) {
     // Each of its parts is told of files in there; whoever only looks at them has other programs.
     const isOurs = command.slice(1).some((word) => word.includes(`=${dir}/`)) &&
-      /\/(etcd|kube-[a-z-]+)$/.test(command[0] ?? "");
+      /\/(etcd|kube-[a-z-]+|metrics-server)$/.test(command[0] ?? "");
     if (isOurs) await end(pid, 0);
   }
   await remove(dir);
-}
-
-function appending(file: Deno.FsFile): WritableStream<Uint8Array> {
-  return new WritableStream({
-    async write(chunk): Promise<void> {
-      for (let at = 0; at < chunk.length;) at += await file.write(chunk.subarray(at));
-    },
-  });
 }

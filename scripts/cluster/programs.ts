@@ -5,6 +5,7 @@ import { goBuild } from "../node/go_build.ts";
 import { ensureInstalled } from "../node/install.ts";
 
 const pinned = "1.36.3";
+const pinnedMetricsServer = "0.9.0";
 const programs = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] as const;
 
 /** Where the programs of a control plane are. */
@@ -70,6 +71,31 @@ export async function ensureKubectl(options: {
   }
   await build(target, ["kubectl"], options);
   return `${target}/kubectl`;
+}
+
+/**
+ * Finds metrics-server of the pinned version: where DENOLET_METRICS_SERVER says, in PATH, or it is built into the cache
+ * directory (some three minutes on two cores the first time). Throws when it cannot be built.
+ */
+export async function ensureMetricsServer(options: {
+  cache?: string;
+  log?: (line: string) => void;
+} = {}): Promise<string> {
+  const named = Deno.env.get("DENOLET_METRICS_SERVER");
+  if (named) return named;
+  const target = `${options.cache ?? cacheDirectory()}/metrics-server-${pinnedMetricsServer}`;
+  for (const program of ["metrics-server", `${target}/metrics-server`]) {
+    const { code, stdout } = await attempt([program, "--version"]);
+    if (code === 0 && stdout.trim() === `v${pinnedMetricsServer}`) return program;
+  }
+  await goBuild(target, {
+    ...options,
+    about: `building metrics-server ${pinnedMetricsServer} (some minutes, once)`,
+    module: new URL("metrics_server", import.meta.url),
+    packages: ["sigs.k8s.io/metrics-server/cmd/metrics-server"],
+    settings: [`k8s.io/client-go/pkg/version.gitVersion=v${pinnedMetricsServer}`],
+  });
+  return `${target}/metrics-server`;
 }
 
 async function build(

@@ -5,7 +5,7 @@ import { waitFor } from "../../scripts/lib/wait.ts";
 import { exists } from "../../scripts/lib/files.ts";
 import { box } from "../node/support.ts";
 import { type TestCluster, withClusterNode } from "./harness.ts";
-import { ClusterView, patience } from "./support.ts";
+import { approveServing, ClusterView, patience } from "./support.ts";
 
 const { signal } = new AbortController();
 const id = "abcdef", secret = "0123456789abcdef";
@@ -77,15 +77,7 @@ Deno.test("a node without credentials gets its certificates from the cluster", a
     });
 
     await t.step("its serving certificate is used as soon as somebody approves it", async () => {
-      const csr = await waitFor("the request for a serving certificate", async () => {
-        const { items } = await admin.list(resources.certificateSigningRequests, { signal });
-        return items.find(({ spec }) => spec.signerName === "kubernetes.io/kubelet-serving");
-      }, { within: patience });
-      const condition = { type: "Approved", status: "True", reason: "Test", message: "approved by the test" };
-      await admin.replace(resources.certificateSigningRequests, { ...csr, status: { conditions: [condition] } }, {
-        signal,
-        subresource: "approval",
-      });
+      await approveServing(admin);
       await waitFor("the certificate's file", () => exists(`${root}/pki/kubelet-server-current.pem`), {
         within: patience,
       });

@@ -13,7 +13,10 @@ export interface TestCluster {
   readonly admin: ApiClient;
 }
 
-export type ClusterOptions = Pick<ControlPlaneOptions, "name" | "controllers" | "apiServerFlags">;
+export type ClusterOptions = Pick<
+  ControlPlaneOptions,
+  "name" | "controllers" | "apiServerFlags" | "controllerFlags" | "aggregation"
+>;
 
 /** Runs a test against a real control plane and removes it again; a failed test's error has the end of its log. */
 export async function withCluster(

@@ -106,6 +106,19 @@ export class ClusterView {
   }
 }
 
+/** Waits for a node's request for a serving certificate, and approves it as an administrator does. */
+export async function approveServing(admin: ApiClient): Promise<void> {
+  const csr = await waitFor("the request for a serving certificate", async () => {
+    const { items } = await admin.list(resources.certificateSigningRequests, { signal });
+    return items.find(({ spec }) => spec.signerName === "kubernetes.io/kubelet-serving");
+  }, { within: patience });
+  const condition = { type: "Approved", status: "True", reason: "Test", message: "approved by the test" };
+  await admin.replace(resources.certificateSigningRequests, { ...csr, status: { conditions: [condition] } }, {
+    signal,
+    subresource: "approval",
+  });
+}
+
 /** Whether a pod's condition has the status. */
 export function hasCondition(type: string, status: string): (pod: Pod) => boolean {
   return (pod) => pod.status?.conditions?.some((one) => one.type === type && one.status === status) ?? false;
