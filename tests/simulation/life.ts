@@ -1,7 +1,7 @@
 import type { CallOptions, ImageService, MutatingOptions, RuntimeService } from "../../cri/api.ts";
 import type { Dialers } from "../../managers/probes/prober.ts";
 import { type Clock, sleepBy } from "../../mod/base/clock.ts";
-import type { ApiClient } from "../../mod/kube/api/types.ts";
+import type { Transport } from "../../mod/kube/api/transport.ts";
 import type { Host } from "../../mod/base/host.ts";
 
 /** A promise of which nothing comes. */
@@ -169,22 +169,38 @@ export class Life {
     });
   }
 
-  /** A client of the API server through the gate. */
-  api(client: ApiClient): ApiClient {
+  /** Connections to the API server through the gate: each request, and each piece of what answers it. */
+  transport(transport: Transport): Transport {
     return {
-      get: (resource, name, o) => this.pass(o.signal, (signal) => client.get(resource, name, { ...o, signal })),
-      list: (resource, o) => this.pass(o.signal, (signal) => client.list(resource, { ...o, signal })),
-      create: (resource, object, o) =>
-        this.pass(o.signal, (signal) => client.create(resource, object, { ...o, signal })),
-      replace: (resource, object, o) =>
-        this.pass(o.signal, (signal) => client.replace(resource, object, { ...o, signal })),
-      patch: (resource, name, patch, o) =>
-        this.pass(o.signal, (signal) => client.patch(resource, name, patch, { ...o, signal })),
-      delete: (resource, name, o) => this.pass(o.signal, (signal) => client.delete(resource, name, { ...o, signal })),
-      post: (resource, name, subresource, body, o) =>
-        this.pass(o.signal, (signal) => client.post(resource, name, subresource, body, { ...o, signal })),
-      watch: (resource, o) => this.stream(o.signal, (signal) => client.watch(resource, { ...o, signal })),
+      retire: () => {
+        if (this.alive) transport.retire();
+      },
+      send: async (request) => {
+        if (!this.#step()) return await silence();
+        const signal = AbortSignal.any([request.signal, this.#end.signal]);
+        try {
+          const response = await transport.send({ ...request, signal });
+          if (!this.#step()) return await silence();
+          return { ...response, body: this.#body(response.body) };
+        } catch (thrown) {
+          if (!this.#step()) return await silence();
+          throw thrown;
+        }
+      },
     };
+  }
+
+  async *#body(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const piece of body) {
+        if (!this.#step()) await silence();
+        yield piece;
+      }
+    } catch (thrown) {
+      if (!this.alive) await silence();
+      throw thrown;
+    }
+    if (!this.alive) await silence();
   }
 
   dial(dial: Dialers): Dialers {

@@ -1,3 +1,4 @@
+import { createClients } from "../../mod/app/cluster/clients.ts";
 import { composeCluster } from "../../mod/app/cluster/cluster.ts";
 import { clusterNode, type NodeNetwork } from "../../mod/app/cluster/node.ts";
 import { objectsPart } from "../../mod/app/cluster/objects.ts";
@@ -15,6 +16,8 @@ export interface MemberOptions {
   readonly life: Life;
   /** The node as the agent's watch shows it; the API server's when not given. */
   readonly node?: () => Node | undefined;
+  /** Where the node's token is; it has one that is always known when not given. */
+  readonly tokenFile?: string;
   readonly context: Omit<ClusterContext, "clients" | "facts" | "nodeName">;
 }
 
@@ -34,12 +37,20 @@ export function registerNode(api: FakeApi): Node {
 }
 
 /** A cluster's member for one life of the agent: its pods, with a node that is registered and read already. */
-export function makeMember({ api, life, context, node }: MemberOptions): Cluster {
+export function makeMember({ api, life, context, node, tokenFile }: MemberOptions): Cluster {
   const { name } = simulatedFacts;
-  const client = (kind: string) => life.api(api.client(kind, { node: name }));
+  const clients = createClients({
+    ...context,
+    kubeconfig: {
+      path: "/etc/kubernetes/kubelet.conf",
+      cluster: { server: "https://api.sim:6443", insecureSkipTlsVerify: false },
+      user: tokenFile === undefined ? { token: "known" } : { tokenFile },
+    },
+    open: () => life.transport(api.transport("agent", { node: name })),
+  });
   return composeCluster({
     ...context,
-    clients: { main: client("main"), heartbeat: client("heartbeat"), events: client("events") },
+    clients,
     facts: simulatedFacts,
     nodeName: name,
   }, [

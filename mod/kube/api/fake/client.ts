@@ -16,6 +16,7 @@ import {
   type WatchOptions,
 } from "../types.ts";
 import { refusedForNode } from "./authorizer.ts";
+import { failures } from "./failures.ts";
 import type { FakeApi } from "./fake_api.ts";
 import type { Call, Verb } from "./faults.ts";
 import { matchesFields, matchesLabels } from "./selectors.ts";
@@ -42,13 +43,18 @@ export class FakeClient implements ApiClient {
   readonly #name: string;
   readonly #node: string | undefined;
   readonly #timeoutMs: number;
+  readonly #retries: boolean;
 
-  constructor(options: { api: FakeApi; clock: Clock; name: string; node?: string; timeoutMs?: number }) {
+  /** @param options.retries whether a request that the server puts off (429) is sent again; true when not given */
+  constructor(
+    options: { api: FakeApi; clock: Clock; name: string; node?: string; timeoutMs?: number; retries?: boolean },
+  ) {
     this.#api = options.api;
     this.#clock = options.clock;
     this.#name = options.name;
     this.#node = options.node;
     this.#timeoutMs = options.timeoutMs ?? usualTimeoutMs;
+    this.#retries = options.retries ?? true;
   }
 
   get<T extends KubeObject>(resource: ResourceType<T>, name: ObjectName, options: GetOptions): Promise<T> {
@@ -133,9 +139,22 @@ export class FakeClient implements ApiClient {
     resource: ResourceType<T>,
     options: WatchOptions,
   ): AsyncGenerator<WatchEvent<T>> {
+    yield* await this.open(resource, options);
+  }
+
+  /** Begins a watch: resolves when the server has taken it, before anything is told. */
+  async open<T extends KubeObject>(
+    resource: ResourceType<T>,
+    options: WatchOptions,
+  ): Promise<AsyncGenerator<WatchEvent<T>>> {
     const { namespace, fieldSelector } = options;
-    await this.#call({ verb: "watch", resource, namespace, fieldSelector }, options, () => null);
-    yield* watchStore<T>(this.#api, this.#clock, resource, options);
+    await this.#call({ verb: "watch", resource, namespace, fieldSelector }, options, () => {
+      const { version } = this.#api.server.store;
+      const asked = versionOf(options.resourceVersion);
+      if (asked > version) throw failures.tooLarge(asked, version);
+      return null;
+    });
+    return watchStore<T>(this.#api, this.#clock, resource, options);
   }
 
   /** Carries a request out: what a server does, after what is in its way. What it answers is a copy. */
@@ -146,7 +165,8 @@ export class FakeClient implements ApiClient {
       try {
         return await this.#once(request, signal, deadline, act) as R;
       } catch (thrown) {
-        const wait = thrown instanceof ApiError && thrown.status === 429 ? thrown.retryAfterMs : undefined;
+        const putOff = this.#retries && thrown instanceof ApiError && thrown.status === 429;
+        const wait = putOff ? thrown.retryAfterMs : undefined;
         if (wait === undefined || this.#clock.now() + wait >= deadline) throw thrown;
         await this.#clock.sleep(wait, signal);
       }
@@ -201,4 +221,10 @@ export class FakeClient implements ApiClient {
     this.#api.calls.push(call);
     return call;
   }
+}
+
+/** The number of a version. Throws BadRequest for what is none. */
+function versionOf(text: string): number {
+  if (text === "" || /^\d{1,20}$/.test(text)) return Number(text);
+  throw failures.badRequest(`Invalid value: ${JSON.stringify(text)}: the resource version is no number`);
 }

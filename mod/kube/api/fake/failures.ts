@@ -23,6 +23,7 @@ export const failures = {
       status: 422,
       reason: "Invalid",
     }),
+  unauthorized: () => new ApiError("Unauthorized", { status: 401, reason: "Unauthorized" }),
   badRequest: (why: string) => new ApiError(why, { status: 400, reason: "BadRequest" }),
   forbidden: (kind: Kind, { name, namespace }: Partial<ObjectName>, user: string, why: string) =>
     new ApiError(
@@ -33,6 +34,8 @@ export const failures = {
     ),
   expired: (asked: number, oldest: number) =>
     new ApiError(`too old resource version: ${asked} (${oldest})`, { status: 410, reason: "Expired" }),
+  tooLarge: (asked: number, newest: number) =>
+    new ApiError(`Too large resource version: ${asked}, current: ${newest}`, { status: 504, reason: "Timeout" }),
   tooMany: (retryAfterMs: number) =>
     new ApiError("Too many requests, please try again later.", {
       status: 429,

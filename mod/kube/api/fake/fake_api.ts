@@ -1,11 +1,13 @@
 import type { Clock } from "../../../base/clock.ts";
 import { type Random, seeded } from "../../../base/random.ts";
 import type { ApiClient, KubeObject, ObjectName, ResourceType } from "../types.ts";
+import type { Transport } from "../transport.ts";
 import { FakeClient } from "./client.ts";
 import { type Call, Faults } from "./faults.ts";
 import { mergePatch } from "./patch.ts";
 import { type Deletion, ObjectServer } from "./server.ts";
 import { nameOf } from "./store.ts";
+import { FakeTransport, type Tamper } from "./wire.ts";
 
 /** How the server can be reached: answering; refusing connections; or cut off, so that nothing comes back. */
 export type Reach = "up" | "refused" | "silent";
@@ -20,6 +22,12 @@ export class FakeApi {
   /** Tokens that were given out, oldest first, with the names of their service accounts. */
   readonly tokens: { readonly account: ObjectName; readonly token: string; readonly expires: number }[] = [];
   readonly #watches = new Set<(how: "end" | "break" | "look") => void>();
+  /** Changes what answers say on the wire; nothing when undefined. */
+  tamper: Tamper | undefined;
+  /** Whether the server knows who shows it this header; it knows everybody when not given. */
+  knows: ((authorization: string | undefined) => boolean) | undefined;
+  /** The longest page of a list on the wire. */
+  pageSize = Infinity;
   #reach: Reach = "up";
 
   constructor(options: { clock: Clock; random?: Random }) {
@@ -40,6 +48,11 @@ export class FakeApi {
   /** A client of this server. With `node`, it may do what that node may; `timeoutMs` is its calls' usual limit. */
   client(name = "main", options: { readonly node?: string; readonly timeoutMs?: number } = {}): ApiClient {
     return new FakeClient({ api: this, clock: this.#clock, name, ...options });
+  }
+
+  /** Connections to this server, for a client that speaks HTTP. With `node`, they may do what that node may. */
+  transport(name = "main", options: { readonly node?: string } = {}): Transport {
+    return new FakeTransport({ api: this, clock: this.#clock, name, ...options });
   }
 
   get<T extends KubeObject>(resource: ResourceType<T>, name: ObjectName): T | undefined {
