@@ -2,7 +2,7 @@ import { messageOf } from "../mod/base/errors.ts";
 import { namesIn, repository } from "./lib/files.ts";
 import { complain, print } from "./lib/print.ts";
 import { type Outcome, runTests, simulationTests, sum, unitTests } from "./lib/suites.ts";
-import { ensureControlPlane } from "./cluster/programs.ts";
+import { ensureControlPlane, ensureMetricsServer } from "./cluster/programs.ts";
 import { ensureContainerd2 } from "./node/containerd2.ts";
 import { ensureInstalled, InstallError } from "./node/install.ts";
 import { down } from "../tests/vm/machine.ts";
@@ -30,9 +30,12 @@ async function nodeTests(): Promise<Outcome> {
   return await realTests("tests/node", async () => void await ensureContainerd2({ log: print }));
 }
 
-/** With a real control plane; building it takes minutes, once (scripts/cluster/programs.ts). */
+/** With a real control plane and metrics-server; building them takes minutes, once (scripts/cluster/programs.ts). */
 async function clusterTests(): Promise<Outcome> {
-  return await realTests("tests/cluster", async () => void await ensureControlPlane({ log: print }));
+  return await realTests("tests/cluster", async () => {
+    await ensureControlPlane({ log: print });
+    await ensureMetricsServer({ log: print });
+  });
 }
 
 /** A real node in a virtual machine; minutes, and only when it is asked for by name. */
