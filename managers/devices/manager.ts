@@ -29,8 +29,7 @@ export interface DeviceManagerOptions {
   readonly scope: Scope;
   /** Whether statuses of pods show the health of their devices (gate ResourceHealthStatus). */
   readonly showHealth: boolean;
-  /** Told of each registration and, in milliseconds, of each Allocate. */
-  readonly onRegistered?: ((resource: string) => void) | undefined;
+  /** Told, in milliseconds, of each Allocate, also of one that failed. */
   readonly onAllocated?: ((resource: string, ms: number) => void) | undefined;
 }
 
@@ -75,7 +74,6 @@ export class DeviceManager implements Devices {
   /** Meets a plugin and follows it in the scope. Rejects when it can't be reached or does not tell its options. */
   async connect(resource: string, path: string): Promise<void> {
     const { connect, clock, log, scope } = this.#o;
-    this.#o.onRegistered?.(resource);
     const plugin = await Plugin.meet({ resource, path, connect, clock, log, signal: scope.signal });
     this.#inventory.connect(plugin)?.[Symbol.dispose]();
     log.info("a device plugin has come", { resource, socket: path });

@@ -80,6 +80,7 @@ Deno.test("devices: each container gets its own, once; what pods had that are no
   await t.manager.allocate(one, never);
   assert.deepEqual([idsOf(t, "one", "x"), idsOf(t, "one", "y")], [["a"], ["b"]]);
   assert.equal(t.plugin.calls.filter(({ method }) => method === "Allocate").length, 2);
+  assert.deepEqual(t.allocations, [[resource, 0], [resource, 0]]);
   await assert.rejects(t.manager.allocate(two, never), {
     message: `requested number of devices unavailable for ${resource}. Requested: 2, Available: 1`,
   });
@@ -127,6 +128,7 @@ Deno.test("devices: two pods at once never get one device, and what failed is fr
     throw new GrpcError("Unknown", "full");
   };
   await assert.rejects(t.manager.allocate(podWanting("p", { x: 2 }), never), /desc = full/);
+  assert.deepEqual(t.allocations, [[resource, 0]], "one that fails is told too");
   delete t.plugin.answers.Allocate;
   await Promise.all(["p", "q"].map((uid) => t.manager.allocate(podWanting(uid, { x: 1 }), never)));
   assert.deepEqual([...idsOf(t, "p", "x"), ...idsOf(t, "q", "x")].toSorted(), ["a", "b"]);

@@ -17,6 +17,8 @@ export interface RegistrationOptions {
   readonly host: Pick<Host, "mkdir" | "readDir" | "remove">;
   readonly plugins: { connect(resource: string, path: string): Promise<void>; disconnect(resource: string): void };
   readonly log: Logger;
+  /** Told of each plugin that asks to be used, before it is known whether it can be. */
+  readonly onRequest?: ((resource: string) => void) | undefined;
 }
 
 /** Where device plugins register themselves (features.md G1). */
@@ -58,6 +60,7 @@ export class DeviceRegistration {
   async #register(request: { version: string; endpoint: string; resourceName: string }): Promise<object> {
     const { resourceName: resource, endpoint } = request;
     const { dir, plugins, log } = this.#o;
+    this.#o.onRequest?.(resource);
     try {
       if (request.version !== version) {
         throw new KubeletError(

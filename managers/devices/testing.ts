@@ -80,6 +80,8 @@ export interface DevicesUnderTest {
   readonly active: Set<string>;
   /** UIDs of the pods whose devices' health has changed. */
   readonly changed: string[];
+  /** Resources of the allocations that plugins were asked for, with the milliseconds that each took. */
+  readonly allocations: [resource: string, ms: number][];
 }
 
 export function devicesUnderTest(host: FakeHost = new FakeHost()): DevicesUnderTest {
@@ -89,6 +91,7 @@ export function devicesUnderTest(host: FakeHost = new FakeHost()): DevicesUnderT
   const plugins = new Map<string, FakePlugin>();
   const active = new Set<string>();
   const changed: string[] = [];
+  const allocations: [string, number][] = [];
   const manager = new DeviceManager({
     host,
     dir: "/root/device-plugins",
@@ -100,9 +103,10 @@ export function devicesUnderTest(host: FakeHost = new FakeHost()): DevicesUnderT
     log,
     scope,
     showHealth: true,
+    onAllocated: (resource, ms) => allocations.push([resource, ms]),
   });
   manager.serve({ active: () => active, sourcesReady: true, changed: (uid) => changed.push(uid) });
-  return { manager, host, clock, log, scope, plugins, active, changed };
+  return { manager, host, clock, log, scope, plugins, active, changed, allocations };
 }
 
 /** A pod whose containers want so many devices of `example.com/d` each; `init:` before a name makes an init container. */

@@ -43,6 +43,8 @@ interface Seen {
 export class PluginWatcher {
   readonly #o: PluginWatcherOptions;
   readonly #seen = new Map<string, Seen>();
+  /** The sockets whose plugins are in use. */
+  readonly #registered = new Set<string>();
   /** The sockets of the plugins in use, by type and name: another socket may have taken a name over. */
   readonly #owners = new Map<string, string>();
 
@@ -53,6 +55,11 @@ export class PluginWatcher {
   /** Paths of the sockets that are looked after now. */
   get sockets(): readonly string[] {
     return [...this.#seen.keys()];
+  }
+
+  /** Those of them whose plugins have been taken into use. */
+  get registered(): readonly string[] {
+    return [...this.#registered];
   }
 
   /** Watches until the signal aborts. What is registered then stays. */
@@ -122,13 +129,16 @@ export class PluginWatcher {
       let registered: Registered | undefined;
       try {
         registered = await this.#register(path, signal);
+        this.#registered.add(path);
         log.info("plugin registered", { socket: path, type: registered.type, name: registered.info.name });
       } catch (thrown) {
         if (signal.aborted) break;
         log.error("a plugin cannot be registered", { socket: path, error: messageOf(thrown) });
       }
       await (registered ? whenAborted(signal) : clock.sleep(delay, signal)).catch(() => {});
-      if (registered && gone.aborted) await this.#release(path, registered);
+      if (!registered || !gone.aborted) continue;
+      this.#registered.delete(path);
+      await this.#release(path, registered);
     }
   }
 

@@ -62,10 +62,12 @@ Deno.test("plugins: a socket that comes registers its plugin, one that goes lets
   await t.host.write(`${dir}/file`, "");
   assert.deepEqual(t.did, ["register a at /csi/a.sock", `register b at ${dir}/below/b.sock`]);
   assert.deepEqual(t.told, ["registered", "registered"]);
+  assert.deepEqual(t.watcher.registered, [`${dir}/a.sock`, `${dir}/below/b.sock`]);
   await t.host.remove(`${dir}/a.sock`);
   await t.clock.advance(3000);
   assert.deepEqual(t.did.slice(2), ["deregister a"]);
   assert.deepEqual(t.watcher.sockets, [`${dir}/below/b.sock`]);
+  assert.deepEqual(t.watcher.registered, [`${dir}/below/b.sock`]);
   await t.scope.close();
   assert.equal(t.did.length, 3, "an agent that ends lets no plugin go");
 });
@@ -73,6 +75,7 @@ Deno.test("plugins: a socket that comes registers its plugin, one that goes lets
 Deno.test("plugins: those that can't be used are told why, and tried again", async () => {
   const t = await setUp();
   await t.socket("x", { type: "Strange", name: "x" });
+  assert.deepEqual([t.watcher.sockets, t.watcher.registered], [[`${dir}/x`], []]);
   await t.socket("old", { type: "CSIPlugin", name: "old", supportedVersions: ["v0"] });
   await t.socket("broken", { type: "CSIPlugin", name: "broken" });
   await t.socket("late");

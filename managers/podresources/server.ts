@@ -24,6 +24,15 @@ export interface PodResourcesOptions {
   readonly podByName: (namespace: string, name: string) => BoundPod | undefined;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Told of each call that was answered, or failed; not of those that were too many. */
+  readonly onCall?: (call: PodResourcesCall) => void;
+}
+
+/** A call, for the metrics. */
+export interface PodResourcesCall {
+  readonly version: "v1" | "v1alpha1";
+  readonly method: "list" | "get" | "get_allocatable";
+  readonly failed: boolean;
 }
 
 /**
@@ -46,8 +55,19 @@ export async function servePodResources(options: PodResourcesOptions, signal: Ab
 
 /** What is answered; of all methods together a limited number a second. */
 export function podResourcesMethods(options: PodResourcesOptions): ServedMethod[] {
-  const { devices, pods, podByName } = options;
+  const { devices, pods, podByName, onCall } = options;
   const limit = rateLimit(options.clock);
+  const counted = <I, O>(call: Omit<PodResourcesCall, "failed">, answer: (request: I) => O) => (request: I): O => {
+    limit();
+    let failed = true;
+    try {
+      const told = answer(request);
+      failed = false;
+      return told;
+    } finally {
+      onCall?.({ ...call, failed });
+    }
+  };
   const containerOf = (pod: BoundPod) => ({ name }: Container) => ({
     name,
     devices: listed(devices.given(pod.metadata.uid, name)),
@@ -62,35 +82,44 @@ export function podResourcesMethods(options: PodResourcesOptions): ServedMethod[
   });
   const { list, get, getAllocatableResources } = PodResourcesLister.method;
   return [
-    served(list, () => {
-      limit();
-      devices.release();
-      return { podResources: [...pods()].map(resourcesOf) };
-    }),
-    served(get, ({ podName, podNamespace }) => {
-      limit();
-      const pod = podByName(podNamespace, podName);
-      if (!pod) throw new KubeletError("BadPod", `pod ${podName} in namespace ${podNamespace} not found`);
-      return { podResources: resourcesOf(pod) };
-    }),
-    served(getAllocatableResources, () => {
-      limit();
-      return { devices: listed(devices.allocatable()) };
-    }),
-    served(AlphaLister.method.list, () => {
-      limit();
-      devices.release();
-      return {
-        podResources: [...pods()].map((pod) => ({
-          name: pod.metadata.name,
-          namespace: pod.metadata.namespace,
-          containers: pod.spec.containers.map(containerOf(pod)).map(({ name, devices: own }) => ({
-            name,
-            devices: own.map(({ resourceName, deviceIds }) => ({ resourceName, deviceIds })),
+    served(
+      list,
+      counted({ version: "v1", method: "list" }, () => {
+        devices.release();
+        return { podResources: [...pods()].map(resourcesOf) };
+      }),
+    ),
+    served(
+      get,
+      counted(
+        { version: "v1", method: "get" },
+        ({ podName, podNamespace }: { podName: string; podNamespace: string }) => {
+          const pod = podByName(podNamespace, podName);
+          if (!pod) throw new KubeletError("BadPod", `pod ${podName} in namespace ${podNamespace} not found`);
+          return { podResources: resourcesOf(pod) };
+        },
+      ),
+    ),
+    served(
+      getAllocatableResources,
+      counted({ version: "v1", method: "get_allocatable" }, () => ({ devices: listed(devices.allocatable()) })),
+    ),
+    served(
+      AlphaLister.method.list,
+      counted({ version: "v1alpha1", method: "list" }, () => {
+        devices.release();
+        return {
+          podResources: [...pods()].map((pod) => ({
+            name: pod.metadata.name,
+            namespace: pod.metadata.namespace,
+            containers: pod.spec.containers.map(containerOf(pod)).map(({ name, devices: own }) => ({
+              name,
+              devices: own.map(({ resourceName, deviceIds }) => ({ resourceName, deviceIds })),
+            })),
           })),
-        })),
-      };
-    }),
+        };
+      }),
+    ),
   ];
 }
 

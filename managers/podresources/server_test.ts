@@ -8,7 +8,7 @@ import { Scope } from "../../mod/base/scope.ts";
 import { PodResourcesLister } from "../../mod/kube/gen/plugins/pod_resources_pb.ts";
 import { PodResourcesLister as AlphaLister } from "../../mod/kube/gen/plugins/pod_resources_v1alpha1_pb.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
-import { servePodResources } from "./server.ts";
+import { type PodResourcesCall, servePodResources } from "./server.ts";
 
 const pod = {
   metadata: { name: "p", namespace: "ns", uid: "u" },
@@ -24,12 +24,14 @@ Deno.test("pod resources: pods, one pod, what can be given; more than ten calls 
   const scope = new Scope("test");
   const methods = PodResourcesLister.method;
   let released = 0;
+  const calls: PodResourcesCall[] = [];
   scope.spawn("server", (signal) =>
     servePodResources({
       dir,
       host: createDenoHost(),
       clock,
       log: silent,
+      onCall: (call) => calls.push(call),
       pods: () => [pod],
       podByName: (namespace, name) => namespace === "ns" && name === "p" ? pod : undefined,
       devices: {
@@ -73,6 +75,10 @@ Deno.test("pod resources: pods, one pod, what can be given; more than ten calls 
     await assert.rejects(client.unary(methods.list, {}), {
       message: "rpc error: code = ResourceExhausted desc = rejected by rate limit",
     });
+    const told = calls.slice(0, 5).map(({ version, method, failed }) => `${version} ${method} ${failed}`);
+    const all = ["v1 list", "v1alpha1 list", "v1 get_allocatable", "v1 get"].map((call) => `${call} false`);
+    assert.deepEqual(told, [...all, "v1 get true"]);
+    assert.equal(calls.length, 10, "a call too many is not counted");
     await clock.advance(10);
     await client.unary(methods.list, {});
   } finally {

@@ -3,7 +3,7 @@ import { devicePluginHandler, DeviceRegistration } from "../../managers/devices/
 import type { Devices } from "../../managers/devices/types.ts";
 import { PluginWatcher } from "../../managers/plugins/watcher.ts";
 import type { PluginHandler, PluginType } from "../../managers/plugins/types.ts";
-import { servePodResources } from "../../managers/podresources/server.ts";
+import { type PodResourcesCall, servePodResources } from "../../managers/podresources/server.ts";
 import type { Clock } from "../base/clock.ts";
 import { connectGrpc } from "../base/grpc_client.ts";
 import type { Host } from "../base/host.ts";
@@ -21,6 +21,18 @@ export interface DevicesOptions {
   readonly rootDir: string;
   /** The gate ResourceHealthStatus. */
   readonly showHealth: boolean;
+  readonly meter?: PluginMeter;
+}
+
+/** Told of what plugins do, for the metrics. */
+export interface PluginMeter {
+  /** A device plugin asks to be used. */
+  registered(resource: string): void;
+  /** A device plugin has given devices, or failed to. */
+  allocated(resource: string, ms: number): void;
+  podResources(call: PodResourcesCall): void;
+  /** Asked for the sockets of plugins when a page is made. */
+  sockets: (() => { readonly sockets: readonly string[]; readonly registered: readonly string[] }) | undefined;
 }
 
 /** The node's plugins, as the process runs them. */
@@ -35,12 +47,27 @@ export interface NodePlugins {
 
 /** Device plugins, the watcher for plugins of every type, and the API of pods' resources. */
 export async function createDevices(options: DevicesOptions): Promise<NodePlugins> {
-  const { host, clock, log, scope, rootDir, showHealth } = options;
+  const { host, clock, log, scope, rootDir, showHealth, meter } = options;
   const connect = connectGrpc;
   const dir = rootPaths.devicePlugins(rootDir);
-  const devices = new DeviceManager({ host, dir, connect, clock, log, scope, showHealth });
+  const devices = new DeviceManager({
+    host,
+    dir,
+    connect,
+    clock,
+    log,
+    scope,
+    showHealth,
+    onAllocated: (resource, ms) => meter?.allocated(resource, ms),
+  });
   await devices.load();
-  const registration = new DeviceRegistration({ dir, host, plugins: devices, log });
+  const registration = new DeviceRegistration({
+    dir,
+    host,
+    plugins: devices,
+    log,
+    onRequest: (resource) => meter?.registered(resource),
+  });
   const handlers = new Map<PluginType, PluginHandler>([["DevicePlugin", devicePluginHandler(devices)]]);
   return {
     devices,
@@ -50,6 +77,7 @@ export async function createDevices(options: DevicesOptions): Promise<NodePlugin
       scope.spawn("device plugins", (signal) => registration.run(signal));
       const registry = rootPaths.pluginRegistration(rootDir);
       const watcher = new PluginWatcher({ dir: registry, host, connect, handlers, clock, log });
+      if (meter) meter.sockets = () => watcher;
       scope.spawn("plugins", (signal) => watcher.run(signal));
       scope.spawn("pod resources", (signal) =>
         servePodResources({
@@ -60,6 +88,7 @@ export async function createDevices(options: DevicesOptions): Promise<NodePlugin
           podByName: (namespace, name) => agent.view.podByName(namespace, name),
           clock,
           log,
+          onCall: (call) => meter?.podResources(call),
         }, signal));
     },
   };

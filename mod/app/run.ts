@@ -181,6 +181,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     scope,
     rootDir: flags.rootDir,
     showHealth: loaded.gates.enabled("ResourceHealthStatus"),
+    meter: metrics.plugins,
   });
   const cluster = joined && composeCluster({
     devices: plugins.devices,

@@ -5,6 +5,7 @@ import { PodResourcesLister } from "../../mod/kube/gen/plugins/pod_resources_pb.
 import type { Pod } from "../../mod/kube/types.ts";
 import { TestPlugin } from "./devices_plugin.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
+import { freePort } from "../../scripts/node/agent_node.ts";
 import { appears, patience, pod, shell, untilEnded, withObserver } from "./support.ts";
 
 const resource = "test.denolet/thing";
@@ -17,7 +18,9 @@ function wanting(name: string, count: number): Pod {
 }
 
 Deno.test("a device plugin: what it gives is in the container, told by its pod's resources and status; more than there is refused", async () => {
-  await withObserver({ name: "t-devices" }, async (seen) => {
+  const readOnlyPort = freePort();
+  const server = { enableServer: true, address: "127.0.0.1", port: freePort(), readOnlyPort };
+  await withObserver({ name: "t-devices", config: server }, async (seen) => {
     const root = seen.node.agent.paths.kubelet;
     const dir = `${root}/device-plugins`;
     await appears(`${dir}/kubelet.sock`);
@@ -62,5 +65,14 @@ Deno.test("a device plugin: what it gives is in the container, told by its pod's
       refused.message ?? "",
       /requested number of devices unavailable for test\.denolet\/thing\. Requested: 2, Available: 1/,
     );
+
+    const metrics = await (await fetch(`http://127.0.0.1:${readOnlyPort}/metrics`)).text();
+    for (
+      const sample of [
+        'kubelet_device_plugin_registration_total{resource_name="test.denolet/thing"} 1',
+        'kubelet_device_plugin_alloc_duration_seconds_count{resource_name="test.denolet/thing"} 1',
+        'kubelet_pod_resources_endpoint_requests_list{server_api_version="v1"} 1',
+      ]
+    ) assert(metrics.includes(`\n${sample}\n`), `${sample} is not on the page`);
   });
 });

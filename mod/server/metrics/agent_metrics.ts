@@ -8,6 +8,7 @@ import { AuthMetrics } from "./auth_metrics.ts";
 import { ClientMetrics, QueueMetrics } from "./client_metrics.ts";
 import type { MetricSource } from "./metric_set.ts";
 import type { RuntimeMeter } from "./runtime_meter.ts";
+import { PluginMetrics } from "./plugin_metrics.ts";
 import { ResizeMetrics } from "./resize_metrics.ts";
 import { SecurityMetrics } from "./security_metrics.ts";
 import { StartupMetrics } from "./startup_metrics.ts";
@@ -73,6 +74,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
   readonly client = new ClientMetrics();
   readonly queues = new QueueMetrics();
   readonly security = new SecurityMetrics();
+  readonly plugins = new PluginMetrics();
   readonly startup: StartupMetrics;
   /** What other parts count: told on /metrics with the rest. */
   readonly more: MetricSource[] = [];

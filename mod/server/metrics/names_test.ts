@@ -26,8 +26,8 @@ const notTold: readonly { readonly path: string; readonly names: RegExp; readonl
   { path: "/metrics", names: /^csi_operations_seconds$/, why: "no CSI driver is asked for anything yet" },
   {
     path: "/metrics",
-    names: /^(dra_|plugin_manager_|resource_manager_|kubelet_(device_plugin|pod_resources_endpoint)_)/,
-    why: "plugins, devices and the pod resources API are not built yet",
+    names: /^(dra_|resource_manager_)/,
+    why: "resource claims and the managers of CPUs and memory are not built yet",
   },
   {
     path: "/metrics",

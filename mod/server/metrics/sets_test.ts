@@ -5,6 +5,7 @@ import type { BoundPod } from "../../kube/types.ts";
 import { AgentMetrics } from "./agent_metrics.ts";
 import { ClientMetrics, QueueMetrics } from "./client_metrics.ts";
 import type { MetricSource } from "./metric_set.ts";
+import { PluginMetrics } from "./plugin_metrics.ts";
 import { SecurityMetrics } from "./security_metrics.ts";
 import { MetricsPage } from "./text.ts";
 import { writeUsed } from "./used_page.ts";
@@ -65,6 +66,37 @@ Deno.test("what managers do: preemptions, images, volumes by plugin; nothing is 
   assert.deepEqual(told(work, "volume_manager_total"), [
     'volume_manager_total_volumes{plugin_name="kubernetes.io/empty-dir",state="actual_state_of_world"} 1',
     'volume_manager_total_volumes{plugin_name="kubernetes.io/empty-dir",state="desired_state_of_world"} 2',
+  ]);
+});
+
+Deno.test("plugins: registrations, allocations, calls about pods' resources, sockets; nothing is told before there are any", () => {
+  const plugins = new PluginMetrics();
+  assert.deepEqual(told(plugins, ""), [""]);
+  plugins.registered("example.com/d");
+  plugins.allocated("example.com/d", 250);
+  plugins.podResources({ version: "v1", method: "list", failed: false });
+  plugins.podResources({ version: "v1", method: "get", failed: true });
+  plugins.podResources({ version: "v1", method: "get_allocatable", failed: false });
+  plugins.podResources({ version: "v1alpha1", method: "list", failed: true });
+  plugins.sockets = () => ({ sockets: ["/r/a.sock", "/r/b.sock"], registered: ["/r/a.sock"] });
+  assert.deepEqual(told(plugins, "kubelet_device_plugin_registration"), [
+    'kubelet_device_plugin_registration_total{resource_name="example.com/d"} 1',
+  ]);
+  assert.deepEqual(told(plugins, "kubelet_device_plugin_alloc_duration_seconds_sum"), [
+    'kubelet_device_plugin_alloc_duration_seconds_sum{resource_name="example.com/d"} 0.25',
+  ]);
+  assert.deepEqual(told(plugins, "kubelet_pod_resources_endpoint"), [
+    'kubelet_pod_resources_endpoint_errors_get{server_api_version="v1"} 1',
+    'kubelet_pod_resources_endpoint_requests_get{server_api_version="v1"} 1',
+    'kubelet_pod_resources_endpoint_requests_get_allocatable{server_api_version="v1"} 1',
+    'kubelet_pod_resources_endpoint_requests_list{server_api_version="v1"} 1',
+    'kubelet_pod_resources_endpoint_requests_total{server_api_version="v1"} 3',
+    'kubelet_pod_resources_endpoint_requests_total{server_api_version="v1alpha1"} 1',
+  ]);
+  assert.deepEqual(told(plugins, "plugin_manager"), [
+    'plugin_manager_total_plugins{socket_path="/r/a.sock",state="actual_state_of_world"} 1',
+    'plugin_manager_total_plugins{socket_path="/r/a.sock",state="desired_state_of_world"} 1',
+    'plugin_manager_total_plugins{socket_path="/r/b.sock",state="desired_state_of_world"} 1',
   ]);
 });
 
