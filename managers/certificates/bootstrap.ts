@@ -2,6 +2,7 @@ import type { Clock } from "../../mod/base/clock.ts";
 import { isAborted, KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import type { CertificatePair } from "./pair.ts";
 import { makeKey, makeRequest, requestName } from "./request.ts";
 import { clientSigner, sign, type SignOptions } from "./signing.ts";
 import type { CertificateStore } from "./store.ts";
@@ -42,13 +43,13 @@ export function nodeSubject(nodeName: string): { commonName: string; organizatio
 }
 
 /**
- * Gets the node its first client certificate with the bootstrap identity and writes the kubeconfig that uses it
+ * Gets the node a client certificate with the bootstrap identity, its first or one in place of an expired one, and writes the kubeconfig that uses it
  * (runtime-contract.md section 22, features.md I16). The same key is used again after a restart, so that a request that
  * waits for approval goes on waiting. Rejects when the server cannot be reached, or refuses, or nobody signs.
  */
 export async function bootstrap(o: BootstrapOptions): Promise<void> {
   const { log, store, clock, nodeName, kubeconfig } = o;
-  log.info("there are no credentials for the API server yet: asking for a client certificate", {
+  log.info("asking for a client certificate with the bootstrap identity", {
     server: o.cluster.server,
     node: nodeName,
   });
@@ -65,7 +66,24 @@ export async function bootstrap(o: BootstrapOptions): Promise<void> {
     if (thrown instanceof KubeletError && thrown.code === "Api") await store.forgetPendingKey();
     throw thrown;
   }
-  const pair = await store.save(cert, key, clock.now());
+  let pair: CertificatePair;
+  try {
+    pair = await store.save(cert, key, clock.now());
+  } catch (thrown) {
+    if (thrown instanceof KubeletError && thrown.code === "BadConfig") await store.forgetPendingKey();
+    throw thrown;
+  }
+  if (pair.notAfter <= clock.now()) {
+    // The answer to a request of long ago: found again for as long as its key is kept.
+    await store.forgetPendingKey();
+    throw new KubeletError(
+      "Api",
+      `the certificate that was issued ended at ${
+        new Date(pair.notAfter).toISOString()
+      } already: look at the clocks of ` +
+        "this node and of the controller that signs",
+    );
+  }
   await o.host.mkdir(kubeconfig.slice(0, kubeconfig.lastIndexOf("/")) || "/", { mode: 0o755 });
   await o.host.write(kubeconfig, kubeconfigText(o.cluster, store.currentPath), { mode: 0o600, atomic: true });
   await store.forgetPendingKey();

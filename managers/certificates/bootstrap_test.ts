@@ -88,3 +88,24 @@ Deno.test("bootstrap: an API server that is away is waited for, for a minute", a
   await settle(() => failed() !== undefined);
   assert.match(String(failed()), /refused/);
 });
+
+Deno.test("bootstrap: an answer of long ago is no certificate; the next request has a key of its own", async () => {
+  const { clock, host, api, authority, settle, start } = await scene();
+  const stop = new AbortController();
+  const first = start(stop.signal);
+  await settle(() => api.requests.size === 1);
+  const old = await authority.sign(atob(api.last.spec.request), 3_600_000);
+  stop.abort();
+  await first.done;
+  api.answer(api.last, { certificate: btoa(old) });
+  await clock.advance(2 * 3_600_000);
+  const second = start();
+  await second.done;
+  assert.match(String(second.failed()), /ended at .* already: look at the clocks/);
+  assert.equal(await host.stat(kubeconfig), undefined);
+  const third = start();
+  await settle(() => api.requests.size === 2);
+  api.answer(api.last, { certificate: btoa(await authority.sign(atob(api.last.spec.request), 3_600_000)) });
+  await third.done;
+  assert.equal(third.failed(), undefined);
+});

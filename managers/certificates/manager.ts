@@ -64,6 +64,7 @@ export class CertificateManager {
         continue;
       }
       try {
+        if (await this.#takeNewer()) continue;
         await this.#rotate(template, signal);
         failures = 0;
       } catch (thrown) {
@@ -81,6 +82,14 @@ export class CertificateManager {
 
   #due(template: CertificateTemplate): boolean {
     return !this.#pair || this.#o.clock.now() >= this.#rotateAt || !covers(this.#pair, template);
+  }
+
+  /** Takes over a pair that was put there by another hand, as by a bootstrap; false when there is none. */
+  async #takeNewer(): Promise<boolean> {
+    const kept = await this.#o.store.load();
+    if (!kept || kept.cert === this.#pair?.cert || kept.notAfter <= (this.#pair?.notAfter ?? -Infinity)) return false;
+    this.#take(kept);
+    return true;
   }
 
   async #rotate(template: CertificateTemplate, signal: AbortSignal): Promise<void> {

@@ -5,7 +5,7 @@ import { RecordingLogger } from "../../mod/base/log.ts";
 import { ApiError } from "../../mod/kube/api/types.ts";
 import { CertificateManager } from "./manager.ts";
 import type { CertificatePair } from "./pair.ts";
-import type { CertificateTemplate } from "./request.ts";
+import { type CertificateTemplate, makeKey, makeRequest } from "./request.ts";
 import { retryMs, rotateAt } from "./rotation.ts";
 import { servingSigner } from "./signing.ts";
 import { CertificateStore } from "./store.ts";
@@ -152,6 +152,25 @@ Deno.test("an earlier life's certificate is taken over, and a spoilt file is tol
   await one.host.write(store.currentPath, "rubbish", {});
   assert.equal(await store.load(), undefined);
   assert.match(JSON.stringify(log.lines), /kubelet-server-current\.pem.*there is no certificate in it/);
+});
+
+Deno.test("a pair that another hand put there is taken over, and no other is asked for", async () => {
+  const { clock, store, api, authority, pairs, settle, signLast, end } = await scene();
+  await settle(() => api.requests.size === 1);
+  await signLast(10 * hour);
+  await settle(() => pairs.length === 1);
+  await clock.advance(7 * hour);
+  const key = await makeKey();
+  const cert = await authority.sign(await makeRequest(key, template("10.0.0.1")), 10 * hour);
+  await store.save(cert, key, clock.now());
+  await clock.advance(hour);
+  await settle(() => pairs.length === 2);
+  assert.equal(pairs[1]?.key, key);
+  await clock.advance(6 * hour);
+  assert.equal(api.requests.size, 1);
+  await clock.advance(2 * hour);
+  await settle(() => api.requests.size === 2);
+  await end();
 });
 
 Deno.test("when to rotate and how long to wait", () => {

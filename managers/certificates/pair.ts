@@ -1,5 +1,6 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { KubeletError, messageOf } from "../../mod/base/errors.ts";
+import { certificatesIn, privateKeyIn } from "../../mod/base/pem.ts";
 
 /** A certificate with its chain and its key, as PEM. */
 export interface CertificatePair {
@@ -14,17 +15,14 @@ export interface CertificatePair {
   readonly subject: string;
 }
 
-const certificates = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
-const privateKey = /-----BEGIN (?:EC |RSA )?PRIVATE KEY-----[\s\S]*?-----END (?:EC |RSA )?PRIVATE KEY-----/;
-
 /**
  * Reads a certificate and its key from PEM text; both may be in one text. Throws BadConfig, with `what` in the message,
  * when one is missing, or the two don't belong together.
  */
 export function readPair(certText: string, keyText: string, what: string): CertificatePair {
   const bad = (why: string, cause?: unknown) => new KubeletError("BadConfig", `${what}: ${why}`, { cause });
-  const chain = certText.match(certificates) ?? [];
-  const key = keyText.match(privateKey)?.[0];
+  const chain = certificatesIn(certText);
+  const key = privateKeyIn(keyText);
   const [first] = chain;
   if (first === undefined) throw bad("there is no certificate in it");
   if (key === undefined) throw bad("there is no private key in it");
@@ -44,6 +42,18 @@ export function readPair(certText: string, keyText: string, what: string): Certi
     names: namesOf(leaf.subjectAltName ?? ""),
     subject: leaf.subject,
   };
+}
+
+/** When the first certificate of a PEM text ends, milliseconds since the epoch; undefined when there is none to be read. */
+export function endOf(text: string): number | undefined {
+  const [first] = certificatesIn(text);
+  if (first === undefined) return undefined;
+  try {
+    return Date.parse(new X509Certificate(first).validTo);
+  } catch {
+    // Whoever asks wants to know only whether there is one.
+    return undefined;
+  }
 }
 
 /** `DNS:a, IP Address:1.2.3.4` as names, sorted. */

@@ -1,6 +1,7 @@
 import { messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import { privateKeyIn } from "../../mod/base/pem.ts";
 import { type CertificatePair, readPair } from "./pair.ts";
 
 /** What the store needs of the host. */
@@ -66,7 +67,7 @@ export class CertificateStore {
     const path = `${dir}/${prefix}.key.tmp`;
     if (await host.stat(path) !== undefined) {
       const text = await host.readText(path);
-      if (/-----BEGIN (EC )?PRIVATE KEY-----/.test(text)) return text;
+      if (privateKeyIn(text) !== undefined) return text;
       log.warn("a kept key cannot be used; another one is made", { path });
     }
     const key = await make();

@@ -70,6 +70,8 @@ export interface CgroupManagerOptions {
   readonly hugePageSizes?: readonly string[];
   /** Set when memory requests protect pods (feature gate MemoryQoS); v1 has nothing of the kind. */
   readonly memoryQos?: MemoryQosPolicy;
+  /** Told, with `memoryQos`, what is kept for the pods of the classes: for Guaranteed ones always, for Burstable ones if it can be; bytes. */
+  readonly onMemoryKept?: (kept: { readonly min: bigint; readonly low: bigint }) => void;
   /** True for a pod that owns exclusive CPUs: it gets no CFS quota. */
   readonly hasExclusiveCpus?: (pod: BoundPod) => boolean;
 }
@@ -321,7 +323,10 @@ class Manager implements CgroupManager, OrphanGroups, GroupKiller, PodGroupLimit
       cpuShares: shares.burstable,
       ...(reserve ? keeps(reserve.burstable) : {}),
     });
-    if (reserve) await this.#apply(this.#path(this.#kubepods), keeps(reserve.kubepods));
+    if (reserve) {
+      await this.#apply(this.#path(this.#kubepods), keeps(reserve.kubepods));
+      this.#options.onMemoryKept?.({ min: reserve.guaranteedBytes, low: reserve.burstable.low ?? 0n });
+    }
     await this.#apply(this.#path(qosName(this.#kubepods, "BestEffort")), { cpuShares: shares.besteffort });
   }
 

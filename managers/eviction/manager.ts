@@ -51,6 +51,11 @@ const readingLimitMs = 30_000;
 const sharedMs = 1000;
 /** Longest that a reading is waited for which is newer than what was freed. */
 const freshLimitMs = 25_000;
+/**
+ * Nothing of pods is read while no threshold is met and no pod has a limit, but for one look in so many: it keeps rates
+ * and disk usage known for whoever asks for statistics.
+ */
+const wholeEvery = 6;
 /** Seconds that a pod gets when there is no time. */
 const immediateSeconds = 1;
 
@@ -61,6 +66,7 @@ const immediateSeconds = 1;
 export class EvictionManager {
   readonly #o: EvictionManagerOptions;
   #state = noPressure;
+  #looks = 0;
   #conditions: readonly PressureCondition[] = [];
   #watched: { layout: DiskLayout; thresholds: readonly Threshold[] } | undefined;
   /** Pods whose eviction is under way. */
@@ -110,7 +116,8 @@ export class EvictionManager {
     const limited = policy.storageLimits ? active.filter((pod) => hasStorageLimit(pod) && this.#mayGo(pod)) : [];
     if (policy.thresholds.length === 0 && limited.length === 0) return [];
     const watched = await this.#watch(signal);
-    const snapshot = await this.#read(signal);
+    const whole = limited.length > 0 || this.#looks++ % wholeEvery === 0;
+    const snapshot = await this.#read(whole ? "summary" : "node", signal);
     if (!watched || !snapshot) return [];
 
     const { thresholds } = watched;
@@ -126,7 +133,9 @@ export class EvictionManager {
     this.#state = state;
     this.#setConditions(conditions);
 
-    const stats = new Map(snapshot.pods.map((pod) => [pod.uid, pod]));
+    const full = due.length > 0 && snapshot.detail === "node" ? await this.#read("summary", signal) : snapshot;
+    if (!full) return [];
+    const stats = new Map(full.pods.map((pod) => [pod.uid, pod]));
     const beyond = this.#evictForLimits(limited, stats, watched.layout);
     if (beyond.length > 0) return beyond;
     const [first] = due;
@@ -154,11 +163,11 @@ export class EvictionManager {
     }
   }
 
-  async #read(signal: AbortSignal): Promise<StatsSnapshot | undefined> {
+  async #read(detail: "node" | "summary", signal: AbortSignal): Promise<StatsSnapshot | undefined> {
     const { stats, clock } = this.#o;
     const what = "reading";
     try {
-      const snapshot = await this.#within(stats.collect("summary"), signal);
+      const snapshot = await this.#within(stats.collect(detail), signal);
       const age = clock.now() - snapshot.at;
       if (age > readingLimitMs) throw new Error(`the reading is ${Math.round(age / 1000)} s old`);
       this.#told.delete(what);
@@ -288,7 +297,7 @@ export class EvictionManager {
     const since = clock.now();
     for (const until = since + freshLimitMs; clock.now() < until;) {
       await clock.sleep(sharedMs, signal);
-      const snapshot = await this.#read(signal);
+      const snapshot = await this.#read("node", signal);
       if (!snapshot) return false;
       const observations = observe(snapshot, policy);
       const at = observations.get(threshold.signal)?.at ?? 0;

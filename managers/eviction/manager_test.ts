@@ -35,6 +35,7 @@ function setUp(own: Partial<EvictionPolicy>) {
     /** What the nth way of giving back frees. */
     onReclaim: (_way: string): void => {},
     looks: 0,
+    details: [] as string[],
   };
   const reading = () => {
     const at = clock.now();
@@ -54,9 +55,11 @@ function setUp(own: Partial<EvictionPolicy>) {
   const manager = new EvictionManager({
     policy: { ...policy, ...own },
     stats: {
-      collect: async () => {
+      collect: async (detail) => {
         world.looks++;
-        return await (world.read?.() ?? Promise.resolve(reading()));
+        world.details.push(detail);
+        const full = await (world.read?.() ?? Promise.resolve(reading()));
+        return detail === "summary" ? full : { ...full, detail, pods: [] };
       },
     },
     pods: {
@@ -263,6 +266,25 @@ Deno.test("local storage isolation off: limits of pods' own evict nobody", async
   world.stats = [podStats("a", { volumes: [{ name: "cache", at: 1, used: 2 * Mi }] })];
   assert.deepEqual(await look(), []);
   assert.equal(world.looks, 0);
+});
+
+Deno.test("pods are read once a minute, and whenever something runs short or a pod has a limit", async () => {
+  const { world, look, clock, evicted } = setUp({ thresholds: [hard("memory.available", "100Mi")] });
+  world.pods = [pod("small"), pod("large")];
+  world.stats = [using("small", 10), using("large", 300)];
+  for (let looks = 0; looks < 7; looks++) {
+    await look();
+    await clock.advance(10_000);
+  }
+  assert.deepEqual(world.details, ["summary", "node", "node", "node", "node", "node", "summary"]);
+  world.memory = 50 * Mi;
+  assert.deepEqual(await look(), ["large"]);
+  assert.deepEqual(world.details.slice(7), ["node", "summary"]);
+  assert.match(evicted[0]?.message ?? "", /using 300Mi/);
+  world.memory = 5 * Gi;
+  world.pods = [pod("limited", { volumes: [{ name: "v", emptyDir: { sizeLimit: "1Mi" } }] })];
+  await look();
+  assert.equal(world.details.at(-1), "summary");
 });
 
 Deno.test("nothing is read where there is nothing to decide", async () => {

@@ -112,5 +112,5 @@ export interface EvictionMeter {
 
 /** Where readings come from. */
 export interface EvictionStats {
-  collect(detail: "summary"): Promise<StatsSnapshot>;
+  collect(detail: "node" | "summary"): Promise<StatsSnapshot>;
 }

@@ -15,7 +15,7 @@ import { callText, pullError } from "./pull_error.ts";
 import { Puller } from "./puller.ts";
 import { type ImageReference, parseReference } from "./reference.ts";
 import { TokenBucket } from "./token_bucket.ts";
-import { type EnsuredImage, ImageError, type ImageManager } from "./types.ts";
+import { type EnsuredImage, ImageError, type ImageManager, type PullMeter } from "./types.ts";
 
 /** Back-off of image pulls, milliseconds (runtime-contract.md section 9). */
 const firstBackOffMs = 10_000;
@@ -39,6 +39,7 @@ export interface ImageManagerOptions {
   readonly keyring?: Keyring;
   /** Told of each image that was asked for, once it is known what it takes to have it. */
   readonly onEnsured?: (image: EnsuredImage) => void;
+  readonly pulls?: PullMeter | undefined;
   /** Who has pulled which image; without them any pod may use any image that is here. */
   readonly records?: PullRecords | undefined;
 }
@@ -195,6 +196,7 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
     }
     lastFailure.delete(key);
     emit(request, "Normal", "Pulling", `Pulling image ${shown}`);
+    options.pulls?.pulling(pod.metadata.uid);
     const began = clock.now();
     const because = {
       pod: podRef(pod),
@@ -207,8 +209,10 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
         { spec, auths, sandboxConfig, because },
         signal,
       );
-      const [took, inAll] = [tookMs, clock.now() - began].map((ms) => formatDuration(Math.floor(ms)));
+      const ms = clock.now() - began;
+      const [took, inAll] = [tookMs, ms].map((ms) => formatDuration(Math.floor(ms)));
       const size = found?.size ?? 0n;
+      options.pulls?.pulled(pod.metadata.uid, { ms, size });
       emit(
         request,
         "Normal",
@@ -248,6 +252,7 @@ export function createImageManager(options: ImageManagerOptions): ImageManager &
       const usable = present && !await mustProve(request, reference, present.id);
       tell(present !== undefined, policy === "Never" ? false : !usable);
       if (present && usable) {
+        options.pulls?.present(request.pod.metadata.uid);
         const message = `Container image ${shown} already present on machine and can be accessed by the pod`;
         emit(request, "Normal", "Pulled", message);
         return ensured(present.id, present);

@@ -27,6 +27,16 @@ export interface EnsuredImage {
   readonly pulled: boolean | undefined;
 }
 
+/** Told of what pods wait for, for the metrics. */
+export interface PullMeter {
+  /** A pod begins to wait for the pull of an image. */
+  pulling(podUid: string): void;
+  /** A pull has worked. @param done milliseconds with what it waited, and bytes; 0 bytes: nobody knows */
+  pulled(podUid: string, done: { readonly ms: number; readonly size: bigint }): void;
+  /** An image that a pod may have waited for turned out to be there. */
+  present(podUid: string): void;
+}
+
 /** Makes images available by policy (contract features E1–E4). */
 export interface ImageManager {
   /**

@@ -61,8 +61,9 @@ export interface StatsOptions {
 /** Gives statistics when asked. */
 export interface StatsSource {
   /**
-   * A collection of at least that detail; one that is not older than `youngerMs` is taken when there is one. Callers that come within a second of one share it; nothing is read while
-   * nobody asks. Rejects with code Host when the node's own figures cannot be read.
+   * A collection of at least that detail; one that is not older than `youngerMs` is taken when there is one. Callers
+   * that come within a second of one share it; nothing is read while nobody asks. Rejects with code Host when the
+   * node's own figures cannot be read.
    */
   collect(detail: Detail, youngerMs?: number): Promise<StatsSnapshot>;
 }
@@ -83,7 +84,13 @@ export function createStats(options: StatsOptions): StatsSource {
   return new Collector(options);
 }
 
-const ranks: Readonly<Record<Detail, number>> = { resource: 0, summary: 1, cadvisor: 2 };
+/** Which collections hold all that one of this detail holds. */
+const coveredBy: Readonly<Record<Detail, readonly Detail[]>> = {
+  node: ["node", "summary", "cadvisor"],
+  resource: ["resource", "summary", "cadvisor"],
+  summary: ["summary", "cadvisor"],
+  cadvisor: ["cadvisor"],
+};
 
 class Collector implements StatsSource {
   readonly #o: StatsOptions;
@@ -121,9 +128,9 @@ class Collector implements StatsSource {
     const { clock } = this.#o;
     for (const [had, last] of this.#last) {
       const age = clock.now() - last.at;
-      if (ranks[had] >= ranks[detail] && age >= 0 && age < youngerMs) return last;
+      if (coveredBy[detail].includes(had) && age >= 0 && age < youngerMs) return last;
     }
-    for (const [running, promise] of this.#running) if (ranks[running] >= ranks[detail]) return await promise;
+    for (const [running, promise] of this.#running) if (coveredBy[detail].includes(running)) return await promise;
     const promise = this.#collect(detail);
     this.#running.set(detail, promise);
     try {
@@ -138,6 +145,7 @@ class Collector implements StatsSource {
   async #collect(detail: Detail): Promise<StatsSnapshot> {
     const { clock, observed, systemGroups } = this.#o;
     const at = clock.now();
+    if (detail === "node") return { at, detail, node: await this.#node(detail), pods: [] };
     const whole = detail !== "resource";
     const listed = [...observed()].map(shown).filter((each) => each !== undefined);
     const [node, told] = await Promise.all([this.#node(detail), whole ? this.#toldByRuntime(listed) : undefined]);

@@ -171,6 +171,22 @@ Deno.test("callers within a second share one collection; one that needs more has
   assert.equal(reads(), 3);
 });
 
+Deno.test("the node alone: no pod is read for it, nor forgotten; a whole summary serves as well", async () => {
+  const { stats, clock, host, scope } = setUp(2);
+  await using _scope = scope;
+  const whole = await stats.collect("summary");
+  assert.equal(await stats.collect("node"), whole);
+  await clock.advance(2000);
+  host.operations.splice(0);
+  const { detail, node, pods } = await stats.collect("node");
+  assert.deepEqual([detail, pods], ["node", []]);
+  assert.ok(node.sample.memory && node.fs && node.rlimit);
+  assert.deepEqual(host.operations.filter(({ path }) => path.includes(group)), []);
+  const after = await stats.collect("summary");
+  assert.equal(after.detail, "summary");
+  assert.ok(after.pods[0]?.sample?.nanoCores !== undefined, "its rate is known still");
+});
+
 Deno.test("groups that vanish and pods without one leave the rest whole", async () => {
   const { stats, host, scope, see, clock } = setUp(1);
   await using _scope = scope;

@@ -1,5 +1,8 @@
-/** How much of a group is read: what `/metrics/resource` needs, what the summary needs, what `/metrics/cadvisor` needs. */
-export type Detail = "resource" | "summary" | "cadvisor";
+/**
+ * How much is read: the node's own figures and no pod's; what `/metrics/resource` needs, what the summary needs, what
+ * `/metrics/cadvisor` needs of the node and each pod.
+ */
+export type Detail = "node" | "resource" | "summary" | "cadvisor";
 
 /** One line of a pressure file. Averages are percent of time; the total is nanoseconds. */
 export interface Pressure {

@@ -21,6 +21,11 @@ export function makePullRecords(o: AgentOptions, images: ImageService): PullReco
     ),
     listImages: (signal) => images.listImages({ signal }),
     onChecked: (result) => o.meter?.security.checkedImage(result),
+    onCounts: (counts) => o.meter?.security.pullRecords(counts),
+    capacity: {
+      intents: Math.min(2 * Math.max(config.maxPods, config.maxParallelImagePulls ?? 0), 1024),
+      records: Math.min(5 * config.maxPods, 2000),
+    },
   });
 }
 
@@ -38,6 +43,7 @@ export function makeImages(
     log,
     events,
     onEnsured: (image) => o.meter?.work.ensuredImage(image),
+    pulls: o.meter?.starts,
     serialize: config.serializeImagePulls,
     maxParallel: config.maxParallelImagePulls,
     qps: config.registryPullQPS,

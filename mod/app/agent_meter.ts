@@ -1,6 +1,6 @@
-import type { CheckResult } from "../../managers/images/credentials/pull_records.ts";
+import type { CheckResult, RecordCounts } from "../../managers/images/credentials/pull_records.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
-import type { EnsuredImage } from "../../managers/images/types.ts";
+import type { EnsuredImage, PullMeter } from "../../managers/images/types.ts";
 import type { ProbeSample } from "../../managers/probes/manager.ts";
 import type { VolumeCounts, VolumeOperation } from "../../managers/volumes/types.ts";
 import type { PodSyncer } from "../sync/pod_worker.ts";
@@ -15,9 +15,11 @@ export interface AgentMeter {
   measured(path: string, seconds: number): void;
   /** Gives a syncer that does the same, and is measured. */
   syncer(syncer: PodSyncer): PodSyncer;
+  readonly starts: PullMeter;
   /** Credentials of images. */
   readonly security: {
     checkedImage(result: CheckResult): void;
+    pullRecords(counts: RecordCounts): void;
     plugin(name: string, seconds: number, failed: boolean): void;
     pluginConfiguration(hash: string): void;
   };
@@ -40,6 +42,8 @@ export interface AgentMeter {
     volume(done: VolumeOperation): void;
     /** Asked how many volumes there are, when a page is made. */
     volumes: VolumeCounts | undefined;
+    /** How much memory groups above those of pods keep for them, bytes (gate MemoryQoS). */
+    memoryKept(kept: { readonly min: bigint; readonly low: bigint }): void;
     /** Gives control groups that do the same, and are measured. */
     groups<T extends CgroupManager>(manager: T, now: () => number): T;
   };

@@ -82,6 +82,7 @@ export function makeCgroups(o: AgentOptions): CgroupManager & GroupKiller & Orph
     reservedGroups: groups,
     hugePageSizes: facts.hugePageSizes,
     ...memoryQos(o),
+    onMemoryKept: (kept) => o.meter?.work.memoryKept(kept),
   });
   return o.meter?.work.groups(manager, () => o.clock.now()) ?? manager;
 }

@@ -45,6 +45,7 @@ export function createNodeApi(options: {
   const { loaded, agent, nodeName, runtime, host, clock, log, setVerbosity, metrics } = options;
   const { view } = agent;
   metrics.podByUid = (uid) => view.podByUid(uid);
+  metrics.starts.observed = (uid) => view.observed(uid);
   const flags = flagValues(loaded);
   const backend: ServerBackend = {
     ...view,

@@ -202,6 +202,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     runtimeVersion: known.version,
     scope,
     startup: metrics.startup,
+    starts: metrics.starts,
     onStatusWritten: (ms) => metrics.statusSeconds.observe({}, ms / 1000),
   });
   const agent = createAgent({

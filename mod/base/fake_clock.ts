@@ -22,6 +22,9 @@ export class FakeClock implements Clock {
   #seq = 0;
   #timers: Timer[] = [];
 
+  /** Milliseconds that the wall clock was set forward, altogether; negative for back. */
+  shifted = 0;
+
   /** @param start wall time in milliseconds since the epoch */
   constructor(start: number = Date.UTC(2026, 0, 1)) {
     this.#now = start;
@@ -70,6 +73,13 @@ export class FakeClock implements Clock {
     timer.run();
     await turn();
     return true;
+  }
+
+  /** Sets the wall clock forward, or back when negative. Timers wait as long as they would have. */
+  shift(ms: number): void {
+    this.#now += ms;
+    this.shifted += ms;
+    for (const timer of this.#timers) timer.at += ms;
   }
 
   /** Lets `ms` milliseconds pass, firing every timer that falls due on the way. */

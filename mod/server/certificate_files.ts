@@ -3,6 +3,7 @@ import { KubeletError, messageOf } from "../base/errors.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Host } from "../base/host.ts";
 import type { Logger } from "../base/log.ts";
+import { privateKeyIn } from "../base/pem.ts";
 import { readCertificates } from "./client_certificates.ts";
 
 /** What the TLS server serves and trusts. */
@@ -14,7 +15,6 @@ export interface TlsMaterial {
   readonly authorities: readonly X509Certificate[];
 }
 
-const privateKey = /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----[\s\S]*?-----END ([A-Z]+ )?PRIVATE KEY-----/;
 /** How often the files are looked at, milliseconds. */
 const lookMs = 5000;
 
@@ -74,7 +74,7 @@ export class CertificateFiles {
     const { certFile, keyFile, clientCAFile, host } = this.#o;
     const [cert, keyText] = [await host.readText(certFile), await host.readText(keyFile)];
     // The key may stand in one file with its certificate, which not every reader of keys can pass over.
-    const key = keyText.match(privateKey)?.[0] ?? keyText;
+    const key = privateKeyIn(keyText) ?? keyText;
     const [leaf] = readCertificates(cert, `the certificate file ${certFile}`);
     let fits: boolean | undefined;
     try {

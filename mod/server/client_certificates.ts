@@ -1,11 +1,12 @@
 import { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { KubeletError, messageOf } from "../base/errors.ts";
+import { certificatesIn } from "../base/pem.ts";
 import type { PeerCertificate } from "./authentication.ts";
 
 /** Splits a PEM bundle into certificates. Throws BadConfig, naming `what`, when there is none or one is damaged. */
 export function readCertificates(pem: string, what: string): X509Certificate[] {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  const blocks = certificatesIn(pem);
   if (blocks.length === 0) throw new KubeletError("BadConfig", `${what} holds no PEM certificate`);
   return blocks.map((block, index) => {
     try {

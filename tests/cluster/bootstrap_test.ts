@@ -1,4 +1,5 @@
 import assert from "@assert";
+import { endOf } from "../../managers/certificates/pair.ts";
 import { resources } from "../../mod/kube/api/resources.ts";
 import type { Secret } from "../../mod/kube/types.ts";
 import { waitFor } from "../../scripts/lib/wait.ts";
@@ -93,5 +94,77 @@ Deno.test("a node without credentials gets its certificates from the cluster", a
       await view.deletePod("again", 0);
       await view.gone("again");
     });
+  });
+});
+
+Deno.test("a node whose certificate ends while it runs gets another one from the cluster, and its pods go on", async (t) => {
+  const name = "rebootstrap";
+  const root = `/var/lib/denolet-agent.${name}`;
+  const current = `${root}/pki/kubelet-client-current.pem`;
+  await withClusterNode({
+    name,
+    start: false,
+    before: allowBootstrap,
+    controllerFlags: ["--cluster-signing-duration=40s"],
+    config: { rotateCertificates: false },
+  }, async (member) => {
+    const { plane, agent } = member;
+    const view = new ClusterView(member);
+    const bootstrapFile = `${plane.dir}/bootstrap.kubeconfig`;
+    const ended = async () => (endOf(await Deno.readTextFile(current)) ?? 0) <= Date.now();
+    const renewed = async (before: string) =>
+      await waitFor(
+        "another certificate that lasts",
+        async () => await Deno.readLink(current) !== before && !await ended(),
+        { within: patience },
+      );
+    const runsPods = async (pod: string) => {
+      await view.createPod(pod, { containers: [box("main")] });
+      await view.ready(pod);
+      await view.deletePod(pod, 0);
+      await view.gone(pod);
+    };
+    agent.start([
+      `--kubeconfig=${root}/made.kubeconfig`,
+      `--bootstrap-kubeconfig=${bootstrapFile}`,
+      `--cert-dir=${root}/pki`,
+    ]);
+    await agent.healthy();
+    await view.nodeCondition("Ready", "True");
+    await view.createPod("stays", { containers: [box("main")] });
+    const { status } = await view.ready("stays");
+
+    await t.step("while the API server is there", async () => {
+      await renewed(await Deno.readLink(current));
+      await runsPods("first");
+    });
+
+    await t.step("when it was away for longer than the certificate's life", async () => {
+      const before = await Deno.readLink(current);
+      await plane.stopComponent("kube-apiserver", "SIGKILL");
+      await waitFor("the certificate's end", ended, { within: patience });
+      await plane.startComponent("kube-apiserver");
+      await renewed(before);
+      await runsPods("second");
+    });
+
+    await t.step("as soon as there is a bootstrap identity again", async () => {
+      await Deno.rename(bootstrapFile, `${bootstrapFile}.away`);
+      await waitFor(
+        "the log to name the missing file",
+        async () => (await Deno.readTextFile(agent.paths.log)).includes(`kubeconfig ${bootstrapFile} can't be read`),
+        { within: patience },
+      );
+      const before = await Deno.readLink(current);
+      await Deno.rename(`${bootstrapFile}.away`, bootstrapFile);
+      await renewed(before);
+      await runsPods("third");
+    });
+
+    const { status: now } = await view.ready("stays");
+    assert.deepEqual(
+      now?.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
+      status?.containerStatuses?.map(({ containerID }) => [containerID, 0]),
+    );
   });
 });

@@ -1,7 +1,6 @@
-import { ApiError } from "../../mod/kube/api/types.ts";
-import type { FaultKind } from "../../mod/kube/api/fake/faults.ts";
 import { resources } from "../../mod/kube/api/resources.ts";
 import type { BoundPod, Pod } from "../../mod/kube/types.ts";
+import { apiFaults } from "./api_faults.ts";
 import type { Simulation } from "./run.ts";
 import type { SimCluster } from "./sim_cluster.ts";
 import { simulatedFacts } from "./world.ts";
@@ -29,7 +28,7 @@ const steps = {
   add: (s, cluster) => {
     const name = `q${s.world.dice.int(1, 7)}`;
     if (cluster.api.get(resources.pods, { name, namespace: "default" })) return;
-    const made = s.maker.pod(name);
+    const made = cluster.objects.equip(s.maker.pod(name));
     const { uid: _, ...metadata } = made.metadata ?? {};
     change(s, cluster, `add ${name}`, () => {
       cluster.api.create<Pod>(resources.pods, { ...made, metadata: { ...metadata, namespace: "default" } });
@@ -98,37 +97,12 @@ const steps = {
       () => cluster.api.delete(resources.pods, { name, namespace }, { gracePeriodSeconds }),
     );
   },
-  faults: (s, { api }) => {
-    const { dice, trace } = s.world;
-    const status = (code: number, reason: string, retryAfterMs?: number): FaultKind => ({
-      kind: "status",
-      error: new ApiError(reason, { status: code, reason, retryAfterMs }),
-    });
-    const fault = dice.pick<FaultKind>([
-      { kind: "unreachable" },
-      { kind: "hang" },
-      { kind: "slow", ms: dice.span(1, 60_000) },
-      { kind: "lost" },
-      status(500, "InternalError"),
-      status(429, "TooManyRequests", dice.span(1, 20_000)),
-      status(403, "Forbidden"),
-      status(410, "Expired"),
-    ]);
-    const verb = dice.pick(["all", "patch", "delete", "create", "list", "watch"] as const);
-    const times = dice.int(1, 20);
-    trace.note(`step api: ${fault.kind} for ${verb}, ${times} times`);
-    api.faults.add(fault, verb === "all" ? {} : { verb }, times);
+  objects: (s, cluster) => {
+    let done = "";
+    cluster.asUser(() => done = cluster.objects.change());
+    s.world.trace.note(`step api: ${done}`);
   },
-  reach: (s, { api }) => {
-    api.reach = s.world.dice.pick(["up", "up", "refused", "silent"]);
-    s.world.trace.note(`step api: ${api.reach}`);
-  },
-  watches: (s, { api }) => {
-    const { dice, trace } = s.world;
-    trace.note("step api: watches are cut");
-    if (dice.chance(0.4)) api.compact();
-    api.cutWatches(dice.pick(["end", "break"]));
-  },
+  ...apiFaults,
   exits: (s) => {
     const running = s.world.runtime.snapshot().containers.filter((c) => c.state === "running");
     if (running.length > 0) s.world.runtime.exitContainer(s.world.dice.pick(running).id, s.world.dice.pick([0, 1]), "");
@@ -145,6 +119,12 @@ const weights: Record<keyof typeof steps, number> = {
   faults: 3,
   reach: 1.5,
   watches: 1.5,
+  restarted: 0.7,
+  strange: 3,
+  credentials: 0.7,
+  node: 0.4,
+  clock: 0.7,
+  objects: 2,
   exits: 2,
 };
 

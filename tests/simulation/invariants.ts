@@ -66,6 +66,11 @@ export class Invariants {
     }
   }
 
+  /** The machine's clock was set: between a time before and one after lies no known span. */
+  clockStepped(): void {
+    this.#restarts.clear();
+  }
+
   /** Invariant 1, and the turn-taking of static pods of one name. */
   check(snapshot: Snapshot = this.#world.runtime.snapshot()): void {
     const live = new Map<string, SnapshotContainer>();

@@ -131,6 +131,7 @@ export class Life {
     const { clock, hostDelayMs } = this.#o;
     return gated<Host>(host, {
       watch: (path, signal) => this.stream(signal, (cut) => host.watch(path, cut)),
+      kernelLog: (signal) => this.stream(signal, (cut) => host.kernelLog(cut)),
       kill: (pid, signal) => {
         if (this.alive) host.kill(pid, signal);
       },

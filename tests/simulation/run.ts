@@ -165,6 +165,7 @@ export class Simulation {
     });
     const cluster = world.cluster && makeMember({
       api: world.cluster.api,
+      tokenFile: world.cluster.tokenFile,
       life,
       context: { ...shared, runtimeVersion: "v2.1.4", scope: member },
     });
@@ -316,8 +317,15 @@ export class Simulation {
     this.lightFuse(Infinity);
     const began = world.clock.now();
     let problems: string[] = ["it has only begun"];
+    // After its object was deleted a node registers anew at the agent's next start, unless somebody else does it.
+    if (world.cluster && !world.cluster.node) {
+      if (world.dice.chance(0.5)) world.cluster.registerNode();
+      else this.kill();
+    }
+    // By a clock that has stepped it is not to be seen how long a container waits: so long as it may is waited.
+    const enough = world.clock.shifted === 0 ? 3 : 3 + Math.ceil((this.maxBackOffMs + 45_000) / 30_000);
     // Everything must be in order twice, with time between: what is under way may undo it once.
-    for (let good = 0; good < 3;) {
+    for (let good = 0; good < enough;) {
       await this.advance(good === 0 ? 10_000 : 30_000);
       this.lightFuse(Infinity);
       problems = this.unsettled().problems;
@@ -329,6 +337,17 @@ export class Simulation {
     }
     invariants.reconcile();
     this.#check();
+  }
+
+  /** The machine's clock is set forward or back. */
+  stepClock(): void {
+    const { dice, trace, clock } = this.world;
+    // Not so far back that a pod's deadline would outlast the settling.
+    const back = Math.max(0, Math.min(900_000, 900_000 + clock.shifted));
+    const ms = dice.chance(0.5) && back > 1000 ? -dice.span(1000, back) : dice.span(1000, 7_200_000);
+    trace.note(`step the clock is set by ${ms} ms`);
+    clock.shift(ms);
+    this.invariants.clockStepped();
   }
 
   /** What is not as the manifests want it. */

@@ -109,7 +109,6 @@ function podState(
   const problems: string[] = [];
   if (spec.activeDeadlineSeconds !== undefined) problems.push("its deadline has not ended it yet");
   if (boxes.length !== 1) problems.push(`has ${boxes.length} sandboxes that are ready`);
-  const now = world.clock.now();
   let restless = false;
   const judge = (container: Container, again: boolean): "runs" | "loops" | "ended" | "blocked" => {
     const instance = newest(container.name);
@@ -127,7 +126,7 @@ function podState(
     if (instance?.state === "exited" && !again) return "ended";
     if (instance?.state === "exited") {
       restless = true;
-      const since = now - instance.finishedAt;
+      const since = world.sinceExit(instance);
       if (since > maxBackOffMs + slackMs) problems.push(`${container.name} ended ${since / 1000} s ago, not restarted`);
       return "loops";
     }

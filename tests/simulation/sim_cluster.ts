@@ -1,10 +1,12 @@
 import { FakeApi } from "../../mod/kube/api/fake/fake_api.ts";
 import type { Call } from "../../mod/kube/api/fake/faults.ts";
 import { resources } from "../../mod/kube/api/resources.ts";
+import type { KubeObject } from "../../mod/kube/api/types.ts";
 import { configHash, isMirror } from "../../mod/kube/pod.ts";
-import type { BoundPod, Pod, PodStatus } from "../../mod/kube/types.ts";
+import type { BoundPod, Node, Pod, PodStatus } from "../../mod/kube/types.ts";
 import { isOwnCondition } from "../../mod/pod/status/conditions.ts";
 import { registerNode } from "./member.ts";
+import { SimObjects } from "./sim_objects.ts";
 import { short } from "./trace.ts";
 import { simulatedFacts, type World } from "./world.ts";
 
@@ -17,6 +19,9 @@ interface Shown {
   readonly observed: number;
 }
 
+/** Where the node's token is. */
+const tokenFile = "/etc/kubernetes/token";
+
 /** The cluster that a simulated node is a member of, and what must hold as its API server sees it. */
 export class SimCluster {
   readonly api: FakeApi;
@@ -27,10 +32,20 @@ export class SimCluster {
   /** True while the world itself writes, as a user or a controller. */
   #own = false;
 
+  #token = 1;
+  readonly objects: SimObjects;
+  readonly tokenFile = tokenFile;
+
   constructor(world: World) {
+    const { dice, clock } = world;
     this.#world = world;
-    this.api = new FakeApi({ clock: world.clock });
-    registerNode(this.api);
+    this.api = new FakeApi({ clock });
+    this.api.knows = (authorization) => authorization === `Bearer token-${this.#token}`;
+    this.api.pageSize = dice.pick([1, 3, Infinity]);
+    this.objects = new SimObjects(this.api, dice);
+    this.writeToken();
+    if (dice.chance(0.7)) registerNode(this.api);
+    if (dice.chance(0.2)) this.api.reach = dice.pick(["refused", "silent"]);
     this.api.server.store.listen(resources.pods, ({ object, removed }) => this.#onPod(object as Pod, removed));
   }
 
@@ -61,10 +76,51 @@ export class SimCluster {
     }
   }
 
+  /** The server does not know the token any more that the node has. */
+  expireToken(): void {
+    this.#token++;
+  }
+
+  /** @param text the token that the server knows when not given */
+  writeToken(text = `token-${this.#token}\n`): void {
+    this.#world.host.put(tokenFile, text);
+  }
+
+  get node(): Node | undefined {
+    return this.api.get(resources.nodes, { name: simulatedFacts.name });
+  }
+
+  /** Somebody else makes the node's object, when there is none. */
+  registerNode(): void {
+    if (this.node) return;
+    this.#world.trace.note("api: somebody makes the node's object");
+    this.asUser(() => registerNode(this.api));
+  }
+
+  /** What belongs to a node that is not there any more goes, as the garbage collector has it. */
+  collectGarbage(): void {
+    const uid = this.node?.metadata?.uid;
+    const orphan = ({ metadata }: KubeObject) =>
+      metadata?.ownerReferences?.some((owner) => owner.kind === "Node" && owner.uid !== uid) ?? false;
+    this.asUser(() => {
+      for (const resource of [resources.leases, resources.pods, resources.csiNodes]) {
+        for (const object of this.api.list<KubeObject>(resource).filter(orphan)) {
+          const { name = "", namespace } = object.metadata ?? {};
+          this.#world.trace.note(`api: ${resource.kind} ${name} of a node that is gone is collected`);
+          this.api.remove(resource, { name, ...(namespace === undefined ? {} : { namespace }) });
+        }
+      }
+    });
+  }
+
   /** Everything works again. */
   clear(): void {
     this.api.reach = "up";
     this.api.faults.clear();
+    this.api.tamper = undefined;
+    this.writeToken();
+    this.asUser(() => this.objects.complete());
+    this.collectGarbage();
   }
 
   get stormy(): boolean {
@@ -163,6 +219,13 @@ export class SimCluster {
       if (!own) problems.push(`${name}: the API server has no such pod`);
       else if (!restless.has(pod.metadata.uid) && gist(shown?.status) !== gist(status)) {
         problems.push(`${name}: the API server shows ${gist(shown?.status)}, the agent has ${gist(status)}`);
+      }
+      if (!restless.has(pod.metadata.uid) && status?.phase === "Running") {
+        problems.push(...this.objects.problems(pod, this.#world.host, this.#world.clock.now()));
+      }
+      const owner = shown?.metadata?.ownerReferences?.find((one) => one.kind === "Node");
+      if (shown && isMirror(shown as BoundPod) && owner?.uid !== this.node?.metadata?.uid) {
+        problems.push(`${name}: its mirror belongs to node ${owner?.uid}`);
       }
     }
     for (const [name, pod] of all) {

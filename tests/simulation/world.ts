@@ -170,6 +170,18 @@ export class World {
     });
   }
 
+  readonly #exitSeen = new Map<string, number>();
+
+  /** Milliseconds since an instance has ended; since that was first looked at, when the clock has been set. */
+  sinceExit({ id, finishedAt }: { readonly id: string; readonly finishedAt: number }): number {
+    const { clock } = this;
+    if (clock.shifted === 0) return clock.now() - finishedAt;
+    const now = clock.now() - clock.shifted;
+    const seen = this.#exitSeen.get(id) ?? now;
+    this.#exitSeen.set(id, seen);
+    return now - seen;
+  }
+
   /** Notes that an invariant does not hold; the first one counts. */
   fail(invariant: string, what: string): void {
     if (this.#broken) return;

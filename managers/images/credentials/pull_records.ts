@@ -43,6 +43,17 @@ export interface PullRecordsOptions {
   readonly listImages: (signal: AbortSignal) => Promise<readonly Image[]>;
   /** Told what each look at an image that is here has come to. */
   readonly onChecked?: (result: CheckResult) => void;
+  /** Told how many records there are, once they were read and at each change. */
+  readonly onCounts?: (counts: RecordCounts) => void;
+  /** Records that the reference would keep in memory on this node; here all are kept. */
+  readonly capacity?: { readonly intents: number; readonly records: number };
+}
+
+/** Records of pulls that have begun and of images that were pulled, and the room that the reference has for each. */
+export interface RecordCounts {
+  readonly intents: number;
+  readonly records: number;
+  readonly capacity: { readonly intents: number; readonly records: number };
 }
 
 /** What a look at an image that is here has come to, in the words of its metric. */
@@ -74,6 +85,7 @@ export class PullRecords {
       const file = `${this.#o.dir}/pulling/${fileOf(image)}`;
       await this.#write(file, { kind: "ImagePullIntent", ...version, image });
       this.#intents.set(image, (this.#intents.get(image) ?? 0) + 1);
+      this.#tell();
     });
   }
 
@@ -139,6 +151,7 @@ export class PullRecords {
       await this.#inTurn(async () => {
         await this.#o.host.remove(`${this.#o.dir}/pulled/${fileOf(ref)}`);
         this.#records.delete(ref);
+        this.#tell();
       });
     }
   }
@@ -154,7 +167,13 @@ export class PullRecords {
         ...writtenRecord(record),
       });
       this.#records.set(ref, record);
+      this.#tell();
     });
+  }
+
+  #tell(): void {
+    const { onCounts, capacity = { intents: 0, records: 0 } } = this.#o;
+    onCounts?.({ intents: this.#intents.size, records: this.#records.size, capacity });
   }
 
   async #endIntent(image: string): Promise<void> {
@@ -167,6 +186,7 @@ export class PullRecords {
       try {
         await this.#o.host.remove(`${this.#o.dir}/pulling/${fileOf(image)}`);
         this.#intents.delete(image);
+        this.#tell();
       } catch (thrown) {
         this.#o.log.error("the record of a pull that has ended cannot be removed", { image, error: messageOf(thrown) });
       }
@@ -208,6 +228,7 @@ export class PullRecords {
       if (typeof image === "string" && image !== "") intents.push(image);
     }
     for (const image of intents) this.#intents.set(image, 1);
+    this.#tell();
     if (intents.length === 0) return;
     // A pull that ended while nobody looked: the image was pulled by the agent, but nobody knows with what.
     for (const image of await this.#images(signal)) {

@@ -45,7 +45,9 @@ const usualBurst = 10;
  * heartbeat without an answer in time means that the server is not reached: the connections of all are then given up,
  * watches included, so that none waits on one that is dead (A26).
  */
-export function createClients(options: ClientsOptions): ClusterClients & Disposable {
+export function createClients(
+  options: ClientsOptions,
+): ClusterClients & { readonly credentials: Credentials } & Disposable {
   const { kubeconfig, config, host, clock, log, observer } = options;
   const { cluster, user } = kubeconfig;
   const plugin = user.exec && new ExecPlugin({
@@ -73,6 +75,7 @@ export function createClients(options: ClientsOptions): ClusterClients & Disposa
     });
   };
   return {
+    credentials,
     main: make({
       qps: config.kubeAPIQPS || usualQps,
       burst: config.kubeAPIBurst || usualBurst,

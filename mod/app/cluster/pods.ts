@@ -29,7 +29,12 @@ export function clusterPods(context: ClusterContext): ClusterPart {
         clock,
         random,
         log,
-        onChange,
+        onChange: (change) => {
+          const { type, object } = change;
+          if (type === "DELETED") context.starts?.gone(object.metadata?.uid ?? "");
+          else context.starts?.seen(object);
+          onChange();
+        },
         onList: onChange,
       }),
   });

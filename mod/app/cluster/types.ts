@@ -14,7 +14,7 @@ import type { Random } from "../../base/random.ts";
 import type { Scope } from "../../base/scope.ts";
 import type { ApiClient } from "../../kube/api/types.ts";
 import type { EventSink } from "../../kube/events.ts";
-import type { Node } from "../../kube/types.ts";
+import type { Node, Pod } from "../../kube/types.ts";
 import type { PodSource } from "../../sources/source.ts";
 import type { ServedAgent } from "../agent_types.ts";
 import type { KubeletFlags } from "../config/flags.ts";
@@ -55,6 +55,8 @@ export interface ClusterContext {
   readonly scope: Scope;
   /** Told how the node's registration goes, and that it is shown as ready; for the metrics. */
   readonly startup?: { attempted(): void; created(): void; ready(): void };
+  /** Told of each pod that the API server shows here, as it is or changes, and of its end; for the metrics. */
+  readonly starts?: { seen(pod: Pod): void; gone(uid: string): void };
   /** Told of each status that has arrived at the API server, with the milliseconds since it was new. */
   readonly onStatusWritten?: (ms: number) => void;
 }

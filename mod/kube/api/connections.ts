@@ -38,6 +38,7 @@ export class Connections implements Disposable {
       const headers = authorization === undefined ? request.headers : { ...request.headers, authorization };
       const response = await this.#transport.transport.send({ ...request, headers });
       if (response.status === 401) credentials.refused();
+      else if (response.status < 500) credentials.accepted();
       return response;
     } catch (thrown) {
       throw brokenBy(thrown, request.signal);

@@ -4,7 +4,7 @@ import type { Host } from "../../base/host.ts";
 import type { Logger } from "../../base/log.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
 import type { ExecPlugin } from "./exec_plugin.ts";
-import type { Kubeconfig, PemSource } from "./kubeconfig.ts";
+import type { Kubeconfig, KubeconfigUser, PemSource } from "./kubeconfig.ts";
 import type { TlsMaterial } from "./transport.ts";
 
 /** How often files of certificates are looked at, and how long a token is used before its file is read again. */
@@ -45,9 +45,24 @@ export class Credentials {
   // Reads that all who come meanwhile wait for: of a file that hangs, one read hangs, and each call ends in its time.
   #looking: Promise<TlsMaterial> | undefined;
   #reading: Promise<string> | undefined;
+  #user: KubeconfigUser;
+  #refusedSince: number | undefined;
 
   constructor(options: CredentialsOptions) {
     this.#o = options;
+    this.#user = options.kubeconfig.user;
+  }
+
+  /** Since when the server has known nobody in any request, milliseconds since the epoch; undefined when it knows us. */
+  get refusedSince(): number | undefined {
+    return this.#refusedSince;
+  }
+
+  /** From now on the certificate and key of another user are shown; their files are read by the next request. */
+  useCertificate({ certificate, key }: Pick<KubeconfigUser, "certificate" | "key">): void {
+    this.#user = { ...this.#user, ...(certificate ? { certificate } : {}), ...(key ? { key } : {}) };
+    this.#lookedAt = -Infinity;
+    this.#seen = "";
   }
 
   /** Calls `listener` whenever the TLS identity has changed. */
@@ -58,7 +73,8 @@ export class Credentials {
 
   /** Who to be now. Rejects with BadConfig when a file could never be read, or the plugin gives nothing. */
   async current(signal: AbortSignal): Promise<Identity> {
-    const { kubeconfig: { user }, plugin } = this.#o;
+    const { plugin } = this.#o;
+    const user = this.#user;
     // One look serves all requests that come meanwhile.
     this.#looking ??= this.#look().finally(() => this.#looking = undefined);
     let tls = await unlessAborted(this.#looking, signal);
@@ -80,6 +96,12 @@ export class Credentials {
   refused(): void {
     this.#token = undefined;
     this.#o.plugin?.forget();
+    this.#refusedSince ??= this.#o.clock.now();
+  }
+
+  /** The server knew us. */
+  accepted(): void {
+    this.#refusedSince = undefined;
   }
 
   #accept(tls: TlsMaterial): void {
@@ -94,7 +116,8 @@ export class Credentials {
 
   /** The files' contents, read again when something about them has changed. */
   async #look(): Promise<TlsMaterial> {
-    const { clock, log, kubeconfig: { cluster, user } } = this.#o;
+    const { clock, log, kubeconfig: { cluster } } = this.#o;
+    const user = this.#user;
     const now = clock.now();
     if (this.#tls && now - this.#lookedAt >= 0 && now - this.#lookedAt < lookMs) return this.#tls;
     this.#lookedAt = now;
@@ -137,9 +160,9 @@ export class Credentials {
   }
 
   async #bearer(signal: AbortSignal): Promise<string> {
-    const { clock, kubeconfig: { user } } = this.#o;
-    const { tokenFile } = user;
-    if (tokenFile === undefined) return user.token ?? "";
+    const { clock } = this.#o;
+    const { tokenFile, token } = this.#user;
+    if (tokenFile === undefined) return token ?? "";
     const age = clock.now() - (this.#token?.readAt ?? -Infinity);
     if (this.#token && age >= 0 && age < tokenMs) return this.#token.text;
     this.#reading ??= this.#readToken(tokenFile).finally(() => this.#reading = undefined);
@@ -147,7 +170,7 @@ export class Credentials {
   }
 
   async #readToken(tokenFile: string): Promise<string> {
-    const { clock, log, kubeconfig: { user } } = this.#o;
+    const { clock, log } = this.#o;
     const last = this.#token?.text;
     try {
       const text = (await this.#read(tokenFile, "tokenFile")).trim();
@@ -155,7 +178,7 @@ export class Credentials {
       this.#token = { text, readAt: clock.now() };
       return text;
     } catch (thrown) {
-      const instead = last ?? user.token;
+      const instead = last ?? this.#user.token;
       if (instead === undefined) throw thrown;
       log.error("the token file cannot be read; the last token goes on", { error: messageOf(thrown) });
       this.#token = { text: instead, readAt: clock.now() };

@@ -96,6 +96,24 @@ Deno.test("a token in the file itself; a name with a password", async () => {
   assert.equal(authorization, `Basic ${new TextEncoder().encode("ä:b").toBase64()}`);
 });
 
+Deno.test("another certificate is shown from the next request on, and how long the server has known nobody is told", async () => {
+  const { clock, credentials, changes, now } = setUp(pair, { "/c": pem("one"), "/d": pem("two") });
+  const first = await now();
+  credentials.useCertificate({ certificate: { path: "/d" }, key: { path: "/d" } });
+  const second = await now();
+  assert.deepEqual([second.tls.cert, second.tls.key], [pem("two"), pem("two")]);
+  assert(second.version > first.version);
+  assert.equal(changes(), 1);
+  assert.equal(credentials.refusedSince, undefined);
+  const since = clock.now();
+  credentials.refused();
+  await clock.advance(1000);
+  credentials.refused();
+  assert.equal(credentials.refusedSince, since);
+  credentials.accepted();
+  assert.equal(credentials.refusedSince, undefined);
+});
+
 const v1 = "client.authentication.k8s.io/v1";
 
 /** A plugin whose answers are given one after another. */

@@ -11,6 +11,7 @@ import type { RuntimeMeter } from "./runtime_meter.ts";
 import { PluginMetrics } from "./plugin_metrics.ts";
 import { ResizeMetrics } from "./resize_metrics.ts";
 import { SecurityMetrics } from "./security_metrics.ts";
+import { startBuckets, StartMetrics } from "./start_metrics.ts";
 import { StartupMetrics } from "./startup_metrics.ts";
 import { Terminations } from "./terminations.ts";
 import { WorkMetrics } from "./work_metrics.ts";
@@ -24,35 +25,6 @@ interface ProbeRun {
   readonly tookMs: number;
 }
 
-/** Bounds of start durations, seconds (metrics.md section 2). */
-const startBuckets = [
-  .5,
-  1,
-  2,
-  3,
-  4,
-  5,
-  6,
-  8,
-  10,
-  20,
-  30,
-  45,
-  60,
-  120,
-  180,
-  240,
-  300,
-  360,
-  480,
-  600,
-  900,
-  1200,
-  1800,
-  2700,
-  3600,
-];
-const pullBuckets = [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600];
 const operationBuckets = exponential(.005, 2.5, 14);
 /** Pods whose series are kept between two looks at which of them are still there. */
 const prunedFrom = 400;
@@ -76,6 +48,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
   readonly security = new SecurityMetrics();
   readonly plugins = new PluginMetrics();
   readonly startup: StartupMetrics;
+  readonly starts: StartMetrics;
   /** What other parts count: told on /metrics with the rest. */
   readonly more: MetricSource[] = [];
   readonly webSockets = counter("kubelet_websocket_streaming_requests_total", "Streams over WebSocket, by what for");
@@ -93,17 +66,6 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     help: "How long it took to bring a pod's status to the API server, seconds",
     buckets: [.01, .05, .1, .5, 1, 5, 10, 20, 30, 45, 60],
   }).begin();
-  readonly podStartSli = new Histogram({
-    name: "kubelet_pod_start_sli_duration_seconds",
-    help: "From a pod's making until it runs, without pulls and init containers, seconds",
-    buckets: startBuckets,
-  });
-  readonly podStartTotal = new Histogram({
-    name: "kubelet_pod_start_total_duration_seconds",
-    help: "From a pod's making until it runs, seconds",
-    buckets: startBuckets,
-  });
-
   readonly requests = counter("kubelet_http_requests_total", "Requests that the node's API has taken");
   readonly inflight = new Numbers({
     name: "kubelet_http_inflight_requests",
@@ -142,11 +104,6 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     "kubelet_started_containers_errors_total",
     "Containers that could not be made or started",
   );
-  readonly pullSeconds = new Histogram({
-    name: "kubelet_image_pull_duration_seconds",
-    help: "How long pulls of images took, seconds",
-    buckets: pullBuckets,
-  });
   readonly containersPerPod = new Histogram({
     name: "kubelet_containers_per_pod_count",
     help: "Containers of the pods that were taken on",
@@ -194,6 +151,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
   constructor(options: { clock: Clock }) {
     this.#clock = options.clock;
     this.startup = new StartupMetrics(() => options.clock.now());
+    this.starts = new StartMetrics(() => options.clock.now());
     for (const zero of [this.startedPods, this.startedPodErrors, this.usernsPods, this.usernsPodErrors]) {
       zero.add({}, 0);
     }
@@ -267,10 +225,6 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     return spec?.initContainers?.some(({ name }) => name === container) ? "init_container" : "container";
   }
 
-  pull(seconds: number): void {
-    this.pullSeconds.observe({ image_size_in_bytes: "N/A" }, seconds);
-  }
-
   /** A relist that the runtime answered. */
   relist(beganAt: number): void {
     const now = this.#clock.now();
@@ -290,12 +244,10 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
 
   /** A pod's new status: the first time that one which was pending runs tells how long its start took. */
   status(pod: BoundPod, status: PodStatus): void {
-    const { uid, creationTimestamp } = pod.metadata;
+    const { uid } = pod.metadata;
     this.#terminations.status(pod, status);
     if (status.phase === "Pending") return void this.#starting.add(uid);
     if (!this.#starting.delete(uid) || status.phase !== "Running") return;
-    const made = Date.parse(creationTimestamp ?? "");
-    if (Number.isFinite(made)) this.podStartTotal.observe({}, Math.max(0, this.#clock.now() - made) / 1000);
     const seen = Date.parse(status.startTime ?? "");
     if (Number.isFinite(seen)) this.podStartSeconds.observe({}, Math.max(0, this.#clock.now() - seen) / 1000);
   }

@@ -13,14 +13,8 @@ export const zeros: readonly (readonly [name: string, type: MetricType, help: st
   ["kubelet_graceful_shutdown_end_time_seconds", "gauge", "When the node's last shutdown ended"],
   ["kubelet_pod_watch_events_dropped_total", "counter", "Events of watches on pods that were lost"],
   ["kubelet_cpu_manager_shared_pool_size_millicores", "gauge", "CPU that containers without CPUs of their own share"],
-  ["kubelet_first_network_pod_start_sli_duration_seconds", "gauge", "Start of the first pod with a network"],
   ["kubelet_evented_pleg_connection_error_count", "counter", "Streams of the runtime's events that broke"],
   ["kubelet_evented_pleg_connection_success_count", "counter", "Streams of the runtime's events that were opened"],
-  // No pull is recorded: the gate that asks for it is not acted on.
-  ["kubelet_imagemanager_ondisk_pullintents", "gauge", "Pulls that were begun, on disk"],
-  ["kubelet_imagemanager_ondisk_pulledrecords", "gauge", "Images that were pulled, on disk"],
-  ["kubelet_imagemanager_inmemory_pullintents_usage_percent", "gauge", "Use of the memory for pulls, percent"],
-  ["kubelet_imagemanager_inmemory_pulledrecords_usage_percent", "gauge", "Use of the memory for images, percent"],
   // Of libraries that the reference is built with, and that do nothing in a node agent.
   ["aggregator_discovery_aggregation_count_total", "counter", "Always 0: of an API server"],
   ["aggregator_discovery_nopeer_requests_total", "counter", "Always 0: of an API server"],

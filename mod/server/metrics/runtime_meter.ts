@@ -8,7 +8,6 @@ export interface RuntimeMeter {
   sandbox(handler: string, userNamespace: boolean, seconds: number, failed: boolean): void;
   /** @param call which call failed, undefined when none did */
   container(target: { uid: string; container: string }, failed: "create" | "start" | undefined): void;
-  pull(seconds: number): void;
   /** The runtime lacks what later versions of Kubernetes need. @param version the first of those */
   lacking?(version: string): void;
 }
@@ -107,14 +106,10 @@ function targetOf(because: { readonly pod?: { readonly uid: string }; readonly c
 /** An image service whose calls are counted. */
 export function meteredImages(images: ImageService, metered: Metered): ImageService {
   const of = meterOf(metered);
-  const pullImage = of("pull_image", images.pullImage.bind(images));
   return {
     listImages: of("list_images", images.listImages.bind(images)),
     imageStatus: of("image_status", images.imageStatus.bind(images)),
-    pullImage: (request, options) =>
-      timed(metered, () => pullImage(request, options), (seconds, failed) => {
-        if (!failed) metered.meter.pull(seconds);
-      }),
+    pullImage: of("pull_image", images.pullImage.bind(images)),
     removeImage: of("remove_image", images.removeImage.bind(images)),
     imageFsInfo: of("image_fs_info", images.imageFsInfo.bind(images)),
   };

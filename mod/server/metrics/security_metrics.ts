@@ -1,3 +1,4 @@
+import type { CheckResult, RecordCounts } from "../../../managers/images/credentials/pull_records.ts";
 import { counter, gauge, MetricSet } from "./metric_set.ts";
 import { Histogram } from "./registry.ts";
 
@@ -32,6 +33,16 @@ export class SecurityMetrics extends MetricSet {
     "Looks at whether a present image must be pulled with the pod's own credentials",
     { vec: true },
   );
+  readonly intentsOnDisk = gauge("kubelet_imagemanager_ondisk_pullintents", "Pulls that were begun, on disk");
+  readonly recordsOnDisk = gauge("kubelet_imagemanager_ondisk_pulledrecords", "Images that were pulled, on disk");
+  readonly intentsUsage = gauge(
+    "kubelet_imagemanager_inmemory_pullintents_usage_percent",
+    "Use of the memory for pulls, percent",
+  );
+  readonly recordsUsage = gauge(
+    "kubelet_imagemanager_inmemory_pulledrecords_usage_percent",
+    "Use of the memory for images, percent",
+  );
   readonly pluginSeconds = new Histogram({
     name: "kubelet_credential_provider_plugin_duration",
     help: "How long credential plugins took, seconds",
@@ -58,9 +69,18 @@ export class SecurityMetrics extends MetricSet {
     this.serverTtl.set({}, server === undefined ? Infinity : (server - now) / 1000);
   }
 
-  /** @param result credentialPolicyAllowed, credentialRecordFound, mustAuthenticate or error */
-  checkedImage(result: "credentialPolicyAllowed" | "credentialRecordFound" | "mustAuthenticate" | "error"): void {
+  /** It was looked at whether a pod may use an image that is here. */
+  checkedImage(result: CheckResult): void {
     this.mustPull.add({ result });
+  }
+
+  /** How many records of pulls there are. */
+  pullRecords({ intents, records, capacity }: RecordCounts): void {
+    const percent = (count: number, most: number) => most > 0 ? Math.min(100, Math.floor(100 * count / most)) : 0;
+    this.intentsOnDisk.set({}, intents);
+    this.recordsOnDisk.set({}, records);
+    this.intentsUsage.set({}, percent(intents, capacity.intents));
+    this.recordsUsage.set({}, percent(records, capacity.records));
   }
 
   /** A credential plugin has answered, or failed. */

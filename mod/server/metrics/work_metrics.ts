@@ -102,6 +102,15 @@ export class WorkMetrics extends MetricSet {
     "Pods gone whose directories could not be removed",
   );
 
+  readonly memoryMin = gauge("kubelet_memory_qos_node_memory_min_bytes", "Memory that Guaranteed pods keep, bytes", {
+    vec: true,
+  });
+  readonly memoryLow = gauge(
+    "kubelet_memory_qos_node_memory_low_bytes",
+    "Memory that Burstable pods keep as long as others have some to give, bytes",
+    { vec: true },
+  );
+
   /** How many volumes there are; set once there is a manager of them. */
   volumes: VolumeCounts | undefined;
 
@@ -125,6 +134,12 @@ export class WorkMetrics extends MetricSet {
   /** @param signal what was short, such as `cpu` */
   preempted(signal: string): void {
     this.preemptions.add({ preemption_signal: signal });
+  }
+
+  /** What groups keep for pods of the classes, bytes; told only where memory requests protect pods (gate MemoryQoS). */
+  memoryKept({ min, low }: { readonly min: bigint; readonly low: bigint }): void {
+    this.memoryMin.set({}, Number(min));
+    this.memoryLow.set({}, Number(low));
   }
 
   imageRemoved(why: "age" | "space"): void {

@@ -38,7 +38,15 @@ export function refusedForNode(
       if (verb === "list" || verb === "watch") {
         return selected.get("spec.nodeName") === node ? undefined : refuse("only pods of its own node");
       }
-      if (verb === "create") return undefined;
+      if (verb === "create" && name === undefined) return undefined;
+      if (verb === "create" && call.subresource === undefined) {
+        // A node makes mirror pods only, which belong to its object.
+        const { ownerReferences = [] } = (call.body as Pod | undefined)?.metadata ?? {};
+        const known = store.get(resources.nodes, { name: node })?.metadata?.uid;
+        const own = ownerReferences.length === 1 && ownerReferences[0]?.kind === "Node" &&
+          known !== undefined && ownerReferences[0].uid === known;
+        return own ? undefined : refuse("can only create pods with an owner reference set to itself");
+      }
       const pod = name === undefined ? undefined : store.get(resources.pods, { name, ...target }) as Pod | undefined;
       return pod === undefined || pod.spec?.nodeName === node ? undefined : refuse("only pods of its own node");
     }
