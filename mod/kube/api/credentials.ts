@@ -37,6 +37,8 @@ export class Credentials {
   readonly #o: CredentialsOptions;
   readonly #listeners = new Set<() => void>();
   #tls: TlsMaterial | undefined;
+  /** What the files held when they were read last; `#seen` tells of the same moment. */
+  #files: TlsMaterial | undefined;
   #version = 0;
   /** What the files were like when they were read last. */
   #seen = "";
@@ -119,27 +121,29 @@ export class Credentials {
     const { clock, log, kubeconfig: { cluster } } = this.#o;
     const user = this.#user;
     const now = clock.now();
-    if (this.#tls && now - this.#lookedAt >= 0 && now - this.#lookedAt < lookMs) return this.#tls;
+    if (this.#files && now - this.#lookedAt >= 0 && now - this.#lookedAt < lookMs) return this.#files;
     this.#lookedAt = now;
     const sources = { ca: cluster.certificateAuthority, cert: user.certificate, key: user.key };
     try {
       const seen = (await Promise.all(Object.values(sources).map((source) => this.#stamp(source)))).join(" ");
-      if (this.#tls && seen === this.#seen) return this.#tls;
-      const [ca, cert, key] = await Promise.all([
+      if (this.#files && seen === this.#seen) return this.#files;
+      const [ca, cert, otherKey] = await Promise.all([
         this.#pem(sources.ca, "certificate-authority"),
         this.#pem(sources.cert, "client-certificate"),
-        this.#pem(sources.key, "client-key"),
+        inOne(sources) ? undefined : this.#pem(sources.key, "client-key"),
       ]);
+      // Of one file, one read: between two there may come another pair.
+      const key = inOne(sources) ? cert : otherKey;
       this.#seen = seen;
-      return {
+      return this.#files = {
         ...(ca === undefined ? {} : { ca }),
         ...(cert === undefined ? {} : { cert }),
         ...(key === undefined ? {} : { key }),
       };
     } catch (thrown) {
-      if (!this.#tls) throw thrown;
+      if (!this.#files) throw thrown;
       log.error("credentials cannot be read again; the last ones go on", { error: messageOf(thrown) });
-      return this.#tls;
+      return this.#files;
     }
   }
 
@@ -197,6 +201,11 @@ export class Credentials {
       );
     }
   }
+}
+
+/** Whether certificate and key stand in the same file. */
+function inOne({ cert, key }: { cert: PemSource | undefined; key: PemSource | undefined }): boolean {
+  return cert !== undefined && key !== undefined && "path" in cert && "path" in key && cert.path === key.path;
 }
 
 function base64(text: string): string {
