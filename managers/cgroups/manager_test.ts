@@ -306,7 +306,12 @@ Deno.test("v2 with MemoryQoS: pods keep their requests, and the groups above kee
   fakeCgroupV2(host);
   const memoryQos = { throttlingFactor: 0.9, tiered: true, allocatable: 1n << 33n };
   const group = { purpose: "kube reserved", cgroup: "/kube", compressibleOnly: false } as const;
-  const { manager: m } = await manager(host, { memoryQos, reservedGroups: [{ ...group, limits: { memory: 4096n } }] });
+  const kept: unknown[] = [];
+  const { manager: m } = await manager(host, {
+    memoryQos,
+    reservedGroups: [{ ...group, limits: { memory: 4096n } }],
+    onMemoryKept: (now) => kept.push(now),
+  });
   await host.writeControl(`${root}/cgroup.subtree_control`, "+cpu +cpuset +memory +pids +hugetlb");
   await host.mkdir(`${root}/kube`);
   await m.setUpNode();
@@ -329,4 +334,5 @@ Deno.test("v2 with MemoryQoS: pods keep their requests, and the groups above kee
   );
   await m.updateQos([]);
   assert.deepEqual([read(host, "kubepods/memory.min"), read(host, "kubepods/burstable/memory.low")], ["0", "0"]);
+  assert.deepEqual(kept, [{ min: 64n << 20n, low: 32n << 20n }, { min: 0n, low: 0n }]);
 });

@@ -372,3 +372,26 @@ Deno.test("what it takes to have an image is told once for each that is asked fo
     ["Never", false, false],
   ]);
 });
+
+Deno.test("how long a pod waits for its images is told: from the first pull until one works, or the image is there", async () => {
+  const told: string[] = [];
+  const t = rig({
+    pulls: {
+      pulling: (uid) => told.push(`${uid} waits`),
+      pulled: (uid, { ms, size }) => told.push(`${uid} pulled ${size} in ${ms}`),
+      present: (uid) => told.push(`${uid} has it`),
+    },
+  });
+  await using _ = t.manager;
+  const error = new RuntimeError("PullImage", grpcCode.Unknown, "refused");
+  t.runtime.faults = (call) => call === "PullImage" ? { error } : undefined;
+  await assert.rejects(t.ensure("busybox:1"));
+  t.runtime.faults = () => undefined;
+  await assert.rejects(t.ensure("busybox:1"), { reason: "ImagePullBackOff" });
+  await t.clock.advance(10_000);
+  await t.ensure("busybox:1");
+  await t.ensure("busybox:1", { uid: "u2" });
+  const [first, second, done, last, ...more] = told;
+  assert.deepEqual([first, second, last, more], ["u1 waits", "u1 waits", "u2 has it", []]);
+  assert.match(done ?? "", /^u1 pulled [1-9]\d* in \d+$/);
+});

@@ -119,6 +119,15 @@ Deno.test("the real metrics-server and kubectl top with an agent", async (t) => 
       assert.deepEqual(containers.filter(([pod]) => pod === "idle").map(([, name]) => name).sort(), ["one", "two"]);
     });
 
+    await t.step("/metrics tells how long both pods took to start", async () => {
+      const page = await kubectl.run("get", "--raw", `/api/v1/nodes/${nodeName}/proxy/metrics`);
+      const figure = (name: string) => Number(new RegExp(`^kubelet_${name} (\\S+)$`, "m").exec(page)?.[1]);
+      assert.equal(figure("pod_start_sli_duration_seconds_count"), 2);
+      assert.equal(figure("pod_start_total_duration_seconds_count"), 2);
+      within("both starts, seconds", figure("pod_start_sli_duration_seconds_sum"), 0.001, 2 * patience / 1000);
+      within("the first start", figure("first_network_pod_start_sli_duration_seconds"), 0.001, patience / 1000);
+    });
+
     await t.step("a HorizontalPodAutoscaler scales by it", async () => {
       await apply(kubectl, [{
         apiVersion: "autoscaling/v2",

@@ -36,6 +36,7 @@ function scene(policy = "NeverVerifyPreloadedImages", allowlist: string[] = []) 
   const log = new RecordingLogger();
   const images: Image[] = [];
   const checked: string[] = [];
+  const counts: string[] = [];
   const made = { listing: (): Promise<readonly Image[]> => Promise.resolve(images) };
   const make = () =>
     new PullRecords({
@@ -46,6 +47,7 @@ function scene(policy = "NeverVerifyPreloadedImages", allowlist: string[] = []) 
       rule: verificationRule(policy, allowlist),
       listImages: () => made.listing(),
       onChecked: (result) => void checked.push(result),
+      onCounts: ({ intents, records }) => void counts.push(`${intents} ${records}`),
     });
   const records = make();
   const must = (of = records, credentials: PullCredential[] = [], what = image) =>
@@ -55,7 +57,7 @@ function scene(policy = "NeverVerifyPreloadedImages", allowlist: string[] = []) 
     await records.pulled(what, credential);
   };
   const files = () => host.tree(dir).filter((line) => line.includes("sha256-"));
-  return Object.assign(made, { clock, host, log, images, checked, make, records, must, pull, files });
+  return Object.assign(made, { clock, host, log, images, checked, counts, make, records, must, pull, files });
 }
 
 Deno.test("policies: which images a pod must prove its right to", () => {
@@ -144,8 +146,12 @@ Deno.test("files: the contract's names, kinds and fields; read again after a res
       },
     },
   });
+  const [, begun, noted, ended] = s.counts;
+  assert.deepEqual([begun, noted, ended], ["1 0", "1 1", "0 1"]);
+  assert.equal(s.counts.at(-1), "0 1");
   const again = s.make();
   assert.equal(await s.must(again, [secret("s", "h1")]), false);
+  assert.equal(s.counts.at(-1), "0 1", "told once they were read");
   assert.equal(await s.must(again, [secret("t", "h9")]), true);
 });
 

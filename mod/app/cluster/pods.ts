@@ -29,9 +29,8 @@ export function clusterPods(context: ClusterContext): ClusterPart {
         clock,
         random,
         log,
-        onChange: (change) => {
-          const { type, object } = change;
-          if (type === "DELETED") context.starts?.gone(object.metadata?.uid ?? "");
+        onChange: ({ type, object }) => {
+          if (type === "deleted") context.starts?.gone(object.metadata?.uid ?? "");
           else context.starts?.seen(object);
           onChange();
         },

@@ -69,6 +69,37 @@ Deno.test("what managers do: preemptions, images, volumes by plugin; nothing is 
   ]);
 });
 
+Deno.test("records of pulls: how many, and how full the reference's memory for them would be", () => {
+  const security = new SecurityMetrics();
+  const figures = () => told(security, "kubelet_imagemanager").map((line) => line.replace("kubelet_imagemanager_", ""));
+  const capacity = { intents: 220, records: 550 };
+  assert.deepEqual(figures(), [
+    "inmemory_pulledrecords_usage_percent 0",
+    "inmemory_pullintents_usage_percent 0",
+    "ondisk_pulledrecords 0",
+    "ondisk_pullintents 0",
+  ]);
+  security.pullRecords({ intents: 5, records: 600, capacity });
+  assert.deepEqual(figures(), [
+    "inmemory_pulledrecords_usage_percent 100",
+    "inmemory_pullintents_usage_percent 2",
+    "ondisk_pulledrecords 600",
+    "ondisk_pullintents 5",
+  ]);
+  security.pullRecords({ intents: 1, records: 1, capacity: { intents: 0, records: 0 } });
+  assert.equal(figures()[0], "inmemory_pulledrecords_usage_percent 0");
+});
+
+Deno.test("memory kept for pods is told only where it is kept", () => {
+  const work = new WorkMetrics();
+  assert.deepEqual(told(work, "kubelet_memory_qos"), []);
+  work.memoryKept({ min: 2n ** 30n, low: 0n });
+  assert.deepEqual(told(work, "kubelet_memory_qos"), [
+    "kubelet_memory_qos_node_memory_low_bytes 0",
+    "kubelet_memory_qos_node_memory_min_bytes 1073741824",
+  ]);
+});
+
 Deno.test("plugins: registrations, allocations, calls about pods' resources, sockets; nothing is told before there are any", () => {
   const plugins = new PluginMetrics();
   assert.deepEqual(told(plugins, ""), [""]);
