@@ -49,7 +49,8 @@ export async function explainPodNamed(options: ExplainPodOptions): Promise<strin
   // An agent that was started anew keeps only its own records in memory.
   const first = records[0]?.at ?? Infinity;
   const older = (await readJournal(options.host, rootDir, found.uid)).filter((r) => r.at < first);
-  const text = explainPod(found.pod, found.status, [...older, ...records], clock.now());
+  const explained = { ...found.pod, ...(found.leaving ? { leaving: found.leaving } : {}) };
+  const text = explainPod(explained, found.status, [...older, ...records], clock.now());
   return [...troubles(state), text].join("\n\n");
 }
 

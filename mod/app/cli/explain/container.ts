@@ -1,7 +1,9 @@
 import type { JournalRecord } from "../../../base/journal.ts";
 import type { Container, ContainerStateTerminated, ContainerStatus } from "../../../kube/types.ts";
 import type { ExplainedPod, Finding } from "./types.ts";
+import { isPodEnd } from "./ending.ts";
 import { objectRemedy } from "./objects.ts";
+import { explainRuntimeError } from "./runtime_errors.ts";
 import { ago, exitText, line, span, timeOf } from "./words.ts";
 
 /** What is known of one container. */
@@ -14,6 +16,10 @@ export interface ContainerCase {
   readonly records: readonly JournalRecord[];
   readonly now: number;
 }
+
+const unknownFailure = "Correct what the message names; when it is about the runtime itself: kubelet check; its log.";
+const notRunnable =
+  "Correct command or args in the manifest; the program must be in the image, executable and for this machine.";
 
 /** Reasons to stop a container that a probe gave. */
 const probeOf: Readonly<Record<string, string>> = { LivenessProbe: "liveness", StartupProbe: "startup" };
@@ -71,13 +77,13 @@ function explainWaiting(one: ContainerCase, reason: string, message: string): Fi
     case "CreateContainerError":
       return stuck(
         `could not be made by the runtime${said}`,
-        `Correct what the message names; when it is about the runtime itself: kubelet check.`,
+        explainRuntimeError(message)?.remedy ?? unknownFailure,
       );
     case "RunContainerError":
     case "StartError":
       return stuck(
         `was made but could not be started${said}`,
-        `Most often its command is not in the image: correct command or args in the manifest.`,
+        explainRuntimeError(message)?.remedy ?? unknownFailure,
       );
     case "PostStartHookError":
       return stuck(`was ended, as its postStart hook failed${said}`, `Correct lifecycle.postStart in the manifest.`);
@@ -138,10 +144,11 @@ function whyEnded(one: ContainerCase, end: ContainerStateTerminated): { how: str
   if (
     end.reason === "StartError" || end.reason === "ContainerCannotRun" || end.exitCode === 126 || end.exitCode === 127
   ) {
+    const known = end.message ? explainRuntimeError(end.message) : undefined;
+    const byRuntime = end.reason === "StartError" || end.reason === "ContainerCannotRun";
     return {
       how: `it could not be started: ${end.message ? line(end.message) : exitText(end)}`,
-      remedy:
-        `Correct command or args in the manifest; the program must be in the image, executable and for this machine.`,
+      remedy: known?.remedy ?? (byRuntime && end.message ? unknownFailure : notRunnable),
     };
   }
   if (stop) {
@@ -192,9 +199,33 @@ function explainEnded(one: ContainerCase, end: ContainerStateTerminated): Findin
   };
 }
 
+/** The runtime was asked to end the container, which runs all the same; undefined when that is not so. */
+function unconfirmedStop(one: ContainerCase, startedAt: number): Finding | undefined {
+  const { records, status, now } = one;
+  const stops = records.filter((r) =>
+    r.at > startedAt && r.container === status.name && (r.action === "StopContainer" || r.action === "CgroupKill")
+  );
+  const last = stops.findLast((r) => r.action === "StopContainer");
+  // What ends the whole pod is told of the pod.
+  if (last?.error === undefined || isPodEnd(last.reason)) return undefined;
+  const killed = stops.some((r) => r.action === "CgroupKill" && r.error === undefined)
+    ? "; the agent killed its processes itself"
+    : "";
+  return {
+    cause: `${subject(one)} is to be ended since ${ago(stops[0]?.at ?? last.at, now).replace(/ ago$/, "")} (${
+      line(last.message, 200)
+    }), but the runtime has not confirmed its end: ${line(last.error)}${killed}`,
+    remedy: explainRuntimeError(last.error)?.remedy ??
+      "The agent tries again by itself; when that goes on, look at the runtime: kubelet check; its log.",
+    rank: 0,
+  };
+}
+
 function explainRunning(one: ContainerCase, startedAt: number): Finding | undefined {
   const { status, spec, now, kind } = one;
   const since = span(now - startedAt);
+  const stuck = unconfirmedStop(one, startedAt);
+  if (stuck) return stuck;
   const sidecar = spec?.restartPolicy === "Always";
   const mayWait = kind === "container" || sidecar;
   if (mayWait && spec?.startupProbe && status.started === false) {

@@ -1,6 +1,9 @@
 import type { JournalRecord } from "../../../base/journal.ts";
 import type { Container, ContainerStatus, PodStatus } from "../../../kube/types.ts";
+import { ending, leaving, podEndOf } from "./ending.ts";
 import { objectRemedy } from "./objects.ts";
+import { resizes } from "./resizes.ts";
+import { explainRuntimeError } from "./runtime_errors.ts";
 import { explainContainer } from "./container.ts";
 import type { ExplainedPod, Finding } from "./types.ts";
 import { ago, line, timeOf, took } from "./words.ts";
@@ -62,7 +65,7 @@ function findings(
     return [rejection(rejected.reason, rejected.message, rejected.at, now)];
   }
   if (!status) return [unknown(records, now)];
-  const found = [...containers(pod, status, records, now), ...leaving(records, now)];
+  const found = [...containers(pod, status, records, now), ...leaving(pod, records, now), ...resizes(status, now)];
   if (none && !found.some((f) => f.rank === 0)) found.push(...starting(pod, status, records, now));
   if (found.length > 0) return found;
   return [fine(status, now)];
@@ -182,44 +185,6 @@ function failed(pod: ExplainedPod, status: PodStatus, rejected: JournalRecord | 
   return { cause: `the pod has failed: ${reason}: ${line(message)}`, remedy: "", rank: 0 };
 }
 
-/** Reasons of stops that end the whole pod, and what they mean for its user. */
-const podEnds: Readonly<Record<string, string>> = {
-  SourceRemoved: "its manifest was removed",
-  PodDeleted: "it was deleted",
-  PodRemoved: "nobody wants it any more",
-  Replaced: "its manifest was changed while no agent ran; a new pod takes its place",
-  Orphaned: "the runtime had it, but no source wants it",
-  PodGone: "the pod had gone",
-};
-
-function ending(records: readonly JournalRecord[]): JournalRecord | undefined {
-  return records.findLast((r) => Object.hasOwn(podEnds, r.reason));
-}
-
-function leaving(records: readonly JournalRecord[], now: number): Finding[] {
-  const end = ending(records);
-  // What was started after that is another life of a pod with this UID.
-  if (!end || records.some((r) => r.at > end.at && r.action === "StartContainer")) return [];
-  const started = records.findLastIndex((r) => r.action === "StartContainer");
-  const steps = records.slice(started + 1).filter((r) => r.reason === end.reason);
-  const problem = end.error === undefined ? "" : `; the last step failed: ${line(end.error)}`;
-  const since = ago(steps[0]?.at ?? end.at, now);
-  return [{
-    cause: `the pod is being ended since ${since}: ${podEnds[end.reason]}${forced(steps)}${problem}`,
-    remedy: problem === ""
-      ? ""
-      : "The agent tries again by itself; when that goes on, look at the runtime: kubelet check",
-    rank: 0,
-  }];
-}
-
-/** What the agent had to do itself, as the runtime did not: names the containers whose processes it killed. */
-function forced(steps: readonly JournalRecord[]): string {
-  const killed = [...new Set(steps.filter((r) => r.action === "CgroupKill").map((r) => r.container ?? "its sandbox"))];
-  if (killed.length === 0) return "";
-  return `; the runtime did not end ${killed.join(", ")}, so the agent killed the processes through the control group`;
-}
-
 /** The agent has no status: the pod is gone, or it never came. */
 function unknown(records: readonly JournalRecord[], now: number): Finding {
   const last = records.at(-1);
@@ -231,7 +196,7 @@ function unknown(records: readonly JournalRecord[], now: number): Finding {
     };
   }
   const end = ending(records);
-  return end ? { cause: `the pod is gone (${ago(end.at, now)}): ${podEnds[end.reason]}`, remedy: "", rank: 0 } : {
+  return end ? { cause: `the pod is gone (${ago(end.at, now)}): ${podEndOf(end)}`, remedy: "", rank: 0 } : {
     cause: `the pod's state is not known; what was done to it last: ${line(last.message)} (${ago(last.at, now)})`,
     remedy: "",
     rank: 0,
@@ -273,7 +238,8 @@ function starting(
       }`,
       remedy: network
         ? "Put the node's network in order: a CNI configuration in /etc/cni/net.d and its plugins in /opt/cni/bin; kubelet check"
-        : "Look at the runtime: kubelet check; its log. The agent tries again by itself.",
+        : explainRuntimeError(sandbox.error)?.remedy ??
+          "Look at the runtime: kubelet check; its log. The agent tries again by itself.",
       rank: 0,
     }];
   }

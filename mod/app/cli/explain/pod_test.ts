@@ -1,67 +1,22 @@
 import assert from "@assert";
-import type { JournalRecord } from "../../../base/journal.ts";
-import type { Container, ContainerState, ContainerStatus, PodSpec, PodStatus } from "../../../kube/types.ts";
 import { explainPod } from "./pod.ts";
-import { span } from "./words.ts";
-
-const now = Date.UTC(2026, 0, 1, 12);
-const at = (secondsAgo: number) => new Date(now - secondsAgo * 1000).toISOString();
-const web: Container = { name: "web", image: "localhost/web:1", resources: {} };
-const pod = (spec: Partial<PodSpec> = {}) => ({
-  metadata: { name: "web-n", namespace: "default", uid: "u1" },
-  spec: { containers: [web], ...spec },
-});
-const container = (state: ContainerState, more: Partial<ContainerStatus> = {}): ContainerStatus => ({
-  name: "web",
-  state,
-  lastState: {},
-  ready: false,
-  restartCount: 0,
-  image: "localhost/web:1",
-  imageID: "",
-  ...more,
-});
-const waits = (reason: string, message = "", more: Partial<ContainerStatus> = {}): PodStatus => ({
-  phase: "Pending",
-  startTime: at(90),
-  containerStatuses: [container({ waiting: { reason, message } }, more)],
-});
-const ended = (exitCode: number, more: object = {}) => ({
-  terminated: { exitCode, finishedAt: at(30), reason: exitCode === 0 ? "Completed" : "Error", ...more },
-});
-const loop = (last: ContainerState): PodStatus =>
-  waits("CrashLoopBackOff", "back-off 40s restarting failed container=web pod=web-n_default(u1)", {
-    restartCount: 3,
-    lastState: last,
-  });
-const running = (more: Partial<ContainerStatus> = {}, status: Partial<PodStatus> = {}): PodStatus => ({
-  phase: "Running",
-  containerStatuses: [container({ running: { startedAt: at(300) } }, more)],
-  ...status,
-});
-let seq = 0;
-const record = (secondsAgo: number, action: string, more: Partial<JournalRecord> = {}): JournalRecord => ({
-  seq: ++seq,
-  at: now - secondsAgo * 1000,
-  action,
-  reason: "R",
-  message: "because",
-  pod: { namespace: "default", name: "web-n", uid: "u1" },
-  ...more,
-});
-const stop = (reason: string, message: string, secondsAgo = 31) =>
-  record(secondsAgo, "StopContainer", { container: "web", reason, message, tookMs: 1000 });
-const ready = { ready: true };
-const isReady = { conditions: [{ type: "Ready", status: "True", lastTransitionTime: at(240) }] };
-
-interface Case {
-  readonly name: string;
-  readonly status?: PodStatus;
-  readonly spec?: Partial<PodSpec>;
-  readonly records?: readonly JournalRecord[];
-  readonly says: readonly RegExp[];
-  readonly never?: RegExp;
-}
+import {
+  at,
+  type Case,
+  container,
+  ended,
+  isReady,
+  loop,
+  now,
+  pod,
+  ready,
+  record,
+  running,
+  stop,
+  testCases,
+  waits,
+  web,
+} from "./testing.ts";
 
 const cases: Case[] = [
   {
@@ -112,34 +67,6 @@ const cases: Case[] = [
     status: loop(ended(128, { reason: "StartError", message: 'exec: "nope": not found' })),
     says: [/it could not be started: exec: "nope": not found/, /Correct command or args/],
   },
-  {
-    name: "image that is never pulled",
-    status: waits("ErrImageNeverPull", "not present"),
-    says: [/Why: Container web needs the image localhost\/web:1, which is not on this node/, /images import FILE/],
-  },
-  {
-    name: "image of no such name",
-    status: waits("ImagePullBackOff", "Back-off pulling image: ErrImagePull: manifest unknown"),
-    says: [/waits for its image localhost\/web:1, which cannot be pulled/, /the registry has none of that name/],
-  },
-  {
-    name: "image that is refused",
-    status: waits("ErrImagePull", "401 Unauthorized"),
-    says: [/Give the node credentials for the registry .*imagePullSecrets/],
-  },
-  {
-    name: "registry that is not reached",
-    status: waits("ErrImagePull", "dial tcp: lookup r: no such host"),
-    says: [/Check that the node reaches the registry/],
-  },
-  { name: "image name", status: waits("InvalidImageName", "bad"), says: [/an image name that is none/] },
-  {
-    name: "configuration",
-    status: waits("CreateContainerConfigError", "no such field"),
-    says: [/cannot be made from its definition: no such field/, /Correct what the message names/],
-  },
-  { name: "container", status: waits("CreateContainerError", "no"), says: [/could not be made by the runtime: no/] },
-  { name: "start", status: waits("RunContainerError", "no"), says: [/was made but could not be started: no/] },
   {
     name: "rejected, as the status tells",
     status: { phase: "Failed", reason: "OutOfcpu", message: "Node didn't have enough resource: cpu" },
@@ -324,54 +251,10 @@ const cases: Case[] = [
     records: [record(2, "RunPodSandbox", { tookMs: 500 })],
     says: [/its sandbox is there, its images and containers come next/],
   },
-  {
-    name: "being ended, by the agent's own means",
-    status: running(ready, isReady),
-    records: [
-      record(90, "StopContainer", {
-        container: "web",
-        reason: "SourceRemoved",
-        message: "its manifest is gone",
-        error: "no answer",
-        tookMs: 60_000,
-      }),
-      record(20, "CgroupKill", {
-        container: "web",
-        reason: "SourceRemoved",
-        message: "its manifest is gone; the 3 processes of its control group killed, as StopContainer did not end it",
-        tookMs: 200,
-      }),
-    ],
-    says: [
-      /being ended since 1m30s ago: its manifest was removed; the runtime did not end web, so the agent killed/,
-      /StopContainer web \(1m0s\): its manifest is gone FAILED: no answer/,
-      /CgroupKill web \(200ms\): its manifest is gone; the 3 processes of its control group killed/,
-    ],
-  },
-  {
-    name: "being ended",
-    status: running(ready, isReady),
-    records: [record(10, "StopContainer", { reason: "SourceRemoved", message: "m", error: "timeout" })],
-    says: [/being ended since 10s ago: its manifest was removed; the last step failed: timeout/],
-  },
-  {
-    name: "gone",
-    records: [
-      record(10, "StopContainer", { reason: "SourceRemoved" }),
-      record(8, "RemovePodSandbox", { reason: "PodRemoved" }),
-    ],
-    says: [/: no status\n/, /The pod is gone \(8s ago\)/],
-  },
   { name: "never known", says: [/Nothing is known of this pod/, /staticPodPath/, /nothing that is recorded/] },
 ];
 
-for (const { name, status, spec, records = [], says, never } of cases) {
-  Deno.test(`explain: ${name}`, () => {
-    const text = explainPod(pod(spec), status, records, now);
-    for (const words of says) assert.match(text, words);
-    if (never) assert.doesNotMatch(text, never);
-  });
-}
+testCases(cases);
 
 Deno.test("explain: history is in order, the pod's own, relative, bounded, and on one line each", () => {
   const many = Array.from(
@@ -400,9 +283,3 @@ Deno.test("explain: what is wrong comes before what only happened", () => {
   );
   assert(text.indexOf("needs the image") < text.indexOf("was restarted once"));
 });
-
-const spans: [number, string][] = [[0, "0s"], [-5, "0s"], [5400, "5s"], [60_000, "1m"], [3_725_000, "1h2m"], [
-  90_000_000,
-  "1d1h",
-]];
-for (const [ms, text] of spans) Deno.test(`span ${ms}`, () => assert.equal(span(ms), text));

@@ -7,8 +7,13 @@ export interface ExplainedPod {
     readonly namespace: string;
     readonly uid: string;
     readonly annotations?: NonNullable<Pod["metadata"]>["annotations"];
+    /** When the grace of a deleted pod is over. */
+    readonly deletionTimestamp?: NonNullable<Pod["metadata"]>["deletionTimestamp"];
+    readonly deletionGracePeriodSeconds?: NonNullable<Pod["metadata"]>["deletionGracePeriodSeconds"];
   };
   readonly spec?: PodSpec;
+  /** No source wants it any more, and it has not ended yet. */
+  readonly leaving?: true;
 }
 
 /** One reason why a pod is not as it should be, and what somebody can do. */
