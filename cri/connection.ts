@@ -15,6 +15,7 @@ import { type CallOptions, grpcCode, RuntimeError } from "./api.ts";
 import { socketPath } from "./endpoint.ts";
 import { RuntimeService } from "./gen/runtime_pb.ts";
 import { explain, statusOf } from "./remedy.ts";
+import { readTextFast } from "./text.ts";
 
 /** Largest message in either direction, as the kubelet has it. */
 const maxMessage = 16 << 20;
@@ -58,6 +59,7 @@ export class Connection implements Disposable {
   #closed = false;
 
   constructor(options: ConnectionOptions) {
+    readTextFast();
     this.path = socketPath(options.endpoint, options.field);
     this.timeoutMs = options.timeoutMs;
     this.#connectMs = options.connectMs ?? 2_000;
