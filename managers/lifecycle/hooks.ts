@@ -15,6 +15,15 @@ export interface HookRunnerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: EventSink;
+  readonly meter?: HookMeter | undefined;
+}
+
+/** Told of hooks that went another way than they should, for the metrics. */
+export interface HookMeter {
+  /** A hook over HTTPS was answered over HTTP. */
+  httpFallback(): void;
+  /** A sleep was cut short. */
+  sleepCut(): void;
 }
 
 /** What an operator can read of a command's output in the log; events never carry any of it (section 8). */
@@ -25,7 +34,7 @@ const loggedOutput = 1024;
  * bounded by the caller's signal. A tcpSocket handler cannot be run, as in the kubelet: it fails.
  */
 export function createHookRunner(options: HookRunnerOptions): HookRunner {
-  const { runtime, http, clock, log, events } = options;
+  const { runtime, http, clock, log, events, meter } = options;
 
   async function exec({ handler, containerId, signal }: HookRequest): Promise<void> {
     // The command goes as it is written: no $(VAR) is expanded.
@@ -59,6 +68,7 @@ export function createHookRunner(options: HookRunnerOptions): HookRunner {
         const message =
           `request to HTTPS lifecycle hook ${again.hostPort} got HTTP response, retry with HTTP succeeded`;
         events.pod({ pod, type: "Warning", reason: "LifecycleHTTPFallback", message });
+        meter?.httpFallback();
         return;
       }
     }
@@ -69,7 +79,12 @@ export function createHookRunner(options: HookRunnerOptions): HookRunner {
     if (!Number.isFinite(seconds) || seconds < 0) {
       throw new KubeletError("BadPod", `sleep.seconds is ${seconds}; give a number of at least 0`);
     }
-    if (seconds > 0) await clock.sleep(seconds * 1000, signal);
+    try {
+      if (seconds > 0) await clock.sleep(seconds * 1000, signal);
+    } catch (thrown) {
+      if (signal.aborted) meter?.sleepCut();
+      throw thrown;
+    }
   }
 
   function dispatch(request: HookRequest): Promise<void> {

@@ -47,6 +47,21 @@ export interface VolumeManagerOptions {
   readonly journal?: Pick<Journal, "note" | "failed">;
   /** Told of each set-up and tear-down that has ended. */
   readonly onOperation?: (done: VolumeOperation) => void;
+  readonly found?: FoundVolumesMeter | undefined;
+}
+
+/** Looks for what an earlier life of the agent has left; to be called before anything is set up. */
+export interface LeftVolumes {
+  /** Tells the meter of each volume on disk; a disk that cannot be read is logged. */
+  findLeft(): Promise<void>;
+}
+
+/** Told of volumes that an earlier life of the agent has left, for the metrics. */
+export interface FoundVolumesMeter {
+  /** One was found on disk. @param known whether there is a plugin for it */
+  foundVolume(known: boolean): void;
+  /** One that no plugin knows was removed, or could not be. */
+  forcedVolume(failed: boolean): void;
 }
 
 interface Known {
@@ -56,11 +71,13 @@ interface Known {
 }
 
 /** Sets up, keeps current and tears down the volumes of pods (features.md section 11). */
-export function createVolumeManager(options: VolumeManagerOptions): VolumeManager & SubPaths & VolumeCounts {
+export function createVolumeManager(
+  options: VolumeManagerOptions,
+): VolumeManager & SubPaths & VolumeCounts & LeftVolumes {
   return new Manager(options);
 }
 
-class Manager implements VolumeManager, SubPaths, VolumeCounts {
+class Manager implements VolumeManager, SubPaths, VolumeCounts, LeftVolumes {
   readonly #o: VolumeManagerOptions;
   readonly #operations: Operations;
   readonly #guard = new HangGuard();
@@ -303,6 +320,20 @@ class Manager implements VolumeManager, SubPaths, VolumeCounts {
     this.#backoff.prune();
   }
 
+  async findLeft(): Promise<void> {
+    const { host, rootDir, plugins, found, log } = this.#o;
+    if (!found) return;
+    try {
+      for (const uid of await podsWithVolumes(host, rootDir)) {
+        for (const { plugin } of await volumesOnDisk(host, rootDir, uid)) {
+          found.foundVolume(plugins.some(({ name }) => name.replaceAll("/", "~") === plugin));
+        }
+      }
+    } catch (thrown) {
+      log.warn("volumes of an earlier life could not be counted", { error: messageOf(thrown) });
+    }
+  }
+
   #tearDown(
     podUid: string,
     { name, plugin, dir }: { name: string; plugin: VolumePlugin | undefined; dir: string },
@@ -319,8 +350,10 @@ class Manager implements VolumeManager, SubPaths, VolumeCounts {
           await unmountAndRemove(host, dir);
           await plugin?.detach?.(volume);
         });
+        if (!plugin) this.#o.found?.forcedVolume(false);
       } catch (thrown) {
         if (isAborted(thrown)) throw thrown;
+        if (!plugin) this.#o.found?.forcedVolume(true);
         throw new KubeletError("Volume", `UnmountVolume.TearDown failed for volume "${name}" : ${messageOf(thrown)}`, {
           cause: thrown,
         });

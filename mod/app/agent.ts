@@ -172,7 +172,7 @@ class ComposedAgent implements ServedAgent {
         }
       },
       onRuntime: (up, error) => this.#onRuntime(up, error),
-      onRelist: (beganAt) => options.meter?.relist(beganAt),
+      meter: options.meter,
     });
     this.imageGC = makeImageGC(options, runtime, images, pullRecords);
     this.#rotation = makeLogRotation(options, runtime, scope, () => this.#pleg.all());
@@ -229,6 +229,7 @@ class ComposedAgent implements ServedAgent {
         this.#loop.retryResizes("pod_terminated");
       },
       onLeaving: (uid) => this.#statuses.leave(uid),
+      meter: options.meter?.work,
     });
     this.#qos = new QosKeeper({ scope, cgroups: this.#cgroups, log, active: () => this.#activePods() });
     this.stats = makeAgentStats(options, { view: this.view, runtime, images, scope });
@@ -243,6 +244,7 @@ class ComposedAgent implements ServedAgent {
       cgroups,
       volumes,
       podsDir: rootPaths.pods(rootDir),
+      onOrphans: (pods, failed) => options.meter?.work.orphanVolumes(pods, failed),
       collectGarbage: async (signal) => {
         // Once a minute, in case an update of the shares failed (section 6).
         this.#qos.mark();

@@ -1,14 +1,17 @@
 import type { CheckResult, RecordCounts } from "../../managers/images/credentials/pull_records.ts";
 import type { CgroupManager } from "../../managers/cgroups/types.ts";
 import type { EnsuredImage, PullMeter } from "../../managers/images/types.ts";
+import type { HookMeter } from "../../managers/lifecycle/hooks.ts";
 import type { ProbeSample } from "../../managers/probes/manager.ts";
+import type { FoundVolumesMeter } from "../../managers/volumes/manager.ts";
 import type { VolumeCounts, VolumeOperation } from "../../managers/volumes/types.ts";
+import type { PlegMeter } from "../sync/pleg.ts";
+import type { WorkersMeter } from "../sync/pod_workers.ts";
 import type { PodSyncer } from "../sync/pod_worker.ts";
 
 /** Told of what the agent does, for its metrics. */
-export interface AgentMeter {
+export interface AgentMeter extends PlegMeter {
   probe(sample: ProbeSample): void;
-  relist(beganAt: number): void;
   evicted(signal: string): void;
   evictionStatsAge(signal: string, seconds: number): void;
   /** What a directory takes was measured. */
@@ -33,7 +36,9 @@ export interface AgentMeter {
     counts: (() => { readonly pending: ReadonlyMap<string, number>; readonly progress: number }) | undefined;
   };
   /** What the managers do. */
-  readonly work: {
+  readonly work: WorkersMeter & HookMeter & FoundVolumesMeter & {
+    /** @param pods gone that have directories @param failed those of them whose directories cannot be removed */
+    orphanVolumes(pods: number, failed: number): void;
     rejected(reason: string): void;
     imageRemoved(why: "age" | "space"): void;
     /** A pod makes room for a critical one. @param signal what was short */

@@ -101,6 +101,7 @@ export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubP
     events: o.events,
     journal: o.journal,
     onOperation: (done) => o.meter?.work.volume(done),
+    found: o.meter?.work,
     scope,
     rootDir: o.flags.rootDir,
     plugins: [
@@ -109,6 +110,7 @@ export function makeVolumes(o: AgentOptions, scope: Scope): VolumeManager & SubP
     ],
   });
   if (o.meter) o.meter.work.volumes = manager;
+  scope.spawn("volumes that were left", () => manager.findLeft());
   return manager;
 }
 

@@ -34,7 +34,7 @@ export interface RunnerParts extends Pick<RunnerOptions, "removeContainer" | "ba
 export function makePodRunner(o: AgentOptions, parts: RunnerParts): PodRunner {
   const { clock, events, log, journal, config } = o;
   const { runtime, images, builder, groups, exits, logs, scope, actuated } = parts;
-  const hooks = createHookRunner({ runtime, http: o.dial.http, clock, log, events });
+  const hooks = createHookRunner({ runtime, http: o.dial.http, clock, log, events, meter: o.meter?.work });
   const killer = new Killer({ runtime, hooks, groups, journal, clock, events, log });
   const starter = new Starter({
     exits,

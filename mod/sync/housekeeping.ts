@@ -19,6 +19,8 @@ export interface HousekeepingOptions {
   podsDir: string;
   /** Removes dead containers, sandboxes and logs that nobody needs (runtime-contract.md section 21). */
   collectGarbage: (signal: AbortSignal) => Promise<void>;
+  /** Told how many pods gone have directories, and of how many these cannot be removed, as often as that changes. */
+  onOrphans?: ((pods: number, failed: number) => void) | undefined;
   /** Milliseconds between two full looks at what is on disk when nothing has asked for one. */
   fullMs?: number;
   /** Milliseconds between garbage collections (section 11: 1 min). */
@@ -39,6 +41,8 @@ export class Housekeeping {
   #collecting = false;
   /** UIDs of pods whose remainder is being cleaned up. */
   readonly #cleaning = new Set<string>();
+  /** Pods gone whose directories were there at the last look, with whether these could not be removed. */
+  #orphans = new Map<string, boolean>();
   #dirty = true;
   #lastFull = 0;
   #lastGarbage: number;
@@ -101,6 +105,9 @@ export class Housekeeping {
       dirs.flatMap(({ name, kind }) => kind === "directory" && uidShape.test(name) ? [name] : []),
     );
     const withGroups = new Set(await cgroups.podsWithGroups());
+    const gone = [...withDirs].filter((uid) => !workers.has(uid));
+    this.#orphans = new Map(gone.map((uid) => [uid, this.#orphans.get(uid) ?? false]));
+    this.#tellOrphans();
     for (const uid of new Set([...withDirs, ...withGroups])) {
       if (signal.aborted) return;
       if (workers.has(uid) || this.#cleaning.has(uid)) continue;
@@ -118,6 +125,12 @@ export class Housekeeping {
         }
       });
     }
+  }
+
+  #tellOrphans(uid?: string, failed = false): void {
+    if (uid !== undefined && this.#orphans.has(uid)) this.#orphans.set(uid, failed);
+    const all = [...this.#orphans.values()];
+    this.#o.onOrphans?.(all.length, all.filter((each) => each).length);
   }
 
   async #clean(
@@ -143,11 +156,12 @@ export class Housekeeping {
       // While its volumes are there the group only loses its CPU (runtime-contract.md section 6); where that fails,
       // the more reason to go on.
       if (left.group) await step("control group's CPU", () => cgroups.minimiseCpu(uid));
-      if (!await step("volumes", () => volumes.unmountPod(uid, signal))) return;
+      if (!await step("volumes", () => volumes.unmountPod(uid, signal))) return this.#tellOrphans(uid, true);
     }
     if (left.group) await step("control group", () => cgroups.destroyPod(uid));
-    if (left.dir && await step("directory", () => host.removeTree(`${podsDir}/${uid}`))) {
-      log.info("removed the directory of a pod that is gone", { podUid: uid });
-    }
+    if (!left.dir) return;
+    const removed = await step("directory", () => host.removeTree(`${podsDir}/${uid}`));
+    if (removed) log.info("removed the directory of a pod that is gone", { podUid: uid });
+    this.#tellOrphans(uid, !removed && !workers.has(uid));
   }
 }

@@ -36,6 +36,18 @@ interface Listed {
   containers: Container[];
 }
 
+/** Told of looks at the runtime, for the metrics. */
+export interface PlegMeter {
+  /** A relist that the runtime answered, with the time at which it began. */
+  relist(beganAt: number): void;
+  /** A look at one pod. */
+  relistOfOne(seconds: number): void;
+  /** A stream of the runtime's events has begun to tell, or broke. */
+  eventStream(broke: boolean): void;
+  /** An event has come, so many seconds after it happened. */
+  runtimeEvent(seconds: number): void;
+}
+
 export interface PlegOptions {
   runtime: Pick<
     RuntimeService,
@@ -48,8 +60,7 @@ export interface PlegOptions {
   onEvent: (event: PlegEvent) => void;
   /** Told when the runtime answers again after it did not, and when it stops answering. */
   onRuntime?: (up: boolean, error?: string) => void;
-  /** Told of each relist that the runtime answered, with the time at which it began; for metrics. */
-  onRelist?: (beganAt: number) => void;
+  meter?: PlegMeter | undefined;
   /** Milliseconds between relists (runtime-contract.md section 11: 1 s). */
   periodMs?: number;
 }
@@ -105,15 +116,20 @@ export class Pleg {
 
   /** Follows the runtime's events until the signal aborts; ends at once on a runtime that has none. */
   async follow(signal: AbortSignal): Promise<void> {
-    const { runtime, clock, log } = this.#options;
+    const { runtime, clock, log, meter } = this.#options;
     while (!signal.aborted) {
+      let open = false;
       try {
         for await (const event of runtime.containerEvents({ signal })) {
+          if (!open) meter?.eventStream(false);
+          open = true;
+          meter?.runtimeEvent(Math.max(0, clock.now() - Number(event.createdAt) / 1e6) / 1000);
           const uid = event.podSandboxStatus?.metadata?.uid ?? "";
           if (uid !== "") await this.refresh(uid, signal);
         }
       } catch (thrown) {
         if (isAborted(thrown) && signal.aborted) return;
+        meter?.eventStream(true);
         if (isUnimplemented(thrown)) {
           log.detail(2, "the runtime has no container events; relisting alone finds changes");
           return;
@@ -154,7 +170,7 @@ export class Pleg {
       if (!this.#reading.has(uid)) reads.push(this.#read(uid, pods.get(uid), began, signal));
     }
     this.#lastRelist = began.at;
-    this.#options.onRelist?.(began.at);
+    this.#options.meter?.relist(began.at);
     for (const [uid, seq] of this.#taken) if (!this.#pods.has(uid) && seq < began.seq) this.#taken.delete(uid);
     this.#tell(true);
     return !complete || (await Promise.all(reads)).every((taken) => taken);
@@ -191,15 +207,19 @@ export class Pleg {
    * A caller that has just changed the pod sees at least its own changes.
    */
   async refresh(uid: string, signal?: AbortSignal): Promise<ObservedPod | undefined> {
-    const { runtime } = this.#options;
+    const { runtime, clock, meter } = this.#options;
     const began = this.#begin();
     const labelSelector = { [label.podUid]: uid };
     const options = signal ? { signal } : {};
-    const [sandboxes, containers] = await Promise.all([
-      runtime.listPodSandboxes({ labelSelector }, options),
-      runtime.listContainers({ labelSelector }, options),
-    ]);
-    return await this.#take(uid, group(sandboxes, containers).get(uid), began, signal);
+    try {
+      const [sandboxes, containers] = await Promise.all([
+        runtime.listPodSandboxes({ labelSelector }, options),
+        runtime.listContainers({ labelSelector }, options),
+      ]);
+      return await this.#take(uid, group(sandboxes, containers).get(uid), began, signal);
+    } finally {
+      meter?.relistOfOne(Math.max(0, clock.now() - began.at) / 1000);
+    }
   }
 
   /** What the runtime tells of the pod's running containers has changed: the next look at the pod asks for it again. */

@@ -18,6 +18,15 @@ export interface PodWorkersOptions {
   onFreed: (pod: BoundPod) => void;
   /** Told when nobody wants a pod any more, before anything is done for its end. */
   onLeaving?: (uid: string) => void;
+  meter?: WorkersMeter | undefined;
+}
+
+/** Told of pods that come in unusual ways, for the metrics. */
+export interface WorkersMeter {
+  /** A pod that was ended is made again under its UID. */
+  restartedPod(isStatic: boolean): void;
+  /** The runtime has a pod that no source wants. */
+  orphanedPod(): void;
 }
 
 /** One worker per pod UID; static pods of one full name strictly one after another (runtime-contract.md section 10). */
@@ -26,6 +35,8 @@ export class PodWorkers {
   readonly #workers = new Map<string, PodWorker>();
   /** Pods that wait until an older pod of the same full name, or an earlier life of the same UID, is gone. */
   readonly #waiting = new Map<string, BoundPod>();
+  /** Those of them that wait for an earlier life of their own. */
+  readonly #again = new Set<string>();
 
   constructor(options: PodWorkersOptions) {
     this.#o = options;
@@ -57,7 +68,10 @@ export class PodWorkers {
       worker.update(pod);
       return;
     }
-    if (worker) worker.comesAgain = goesOn(pod);
+    if (worker) {
+      worker.comesAgain = goesOn(pod);
+      this.#again.add(uid);
+    }
     if (worker || this.#blocked(pod)) {
       this.#o.log.info("the pod waits until its predecessor is gone", { pod: podFullName(pod), podUid: uid });
       this.#waiting.set(uid, pod);
@@ -77,6 +91,7 @@ export class PodWorkers {
   /** The pod is not wanted any more. */
   remove(uid: string, options: KillOptions): void {
     this.#waiting.delete(uid);
+    this.#again.delete(uid);
     const worker = this.#workers.get(uid);
     if (!worker) return;
     worker.comesAgain = false;
@@ -96,6 +111,7 @@ export class PodWorkers {
       remedy: "none, unless the pod is another agent's: each agent needs a runtime of its own",
     });
     const worker = this.#make(pod);
+    this.#o.meter?.orphanedPod();
     this.#o.onLeaving?.(worker.uid);
     worker.remove({ why, graceSeconds: 1 });
     this.#run(worker);
@@ -156,6 +172,7 @@ export class PodWorkers {
     for (const [uid, pod] of this.#waiting) {
       if (this.#workers.has(uid) || this.#blocked(pod)) continue;
       this.#waiting.delete(uid);
+      if (this.#again.delete(uid)) this.#o.meter?.restartedPod(isStatic(pod));
       this.#start(pod);
     }
   }

@@ -5,7 +5,7 @@ import type { PodSyncer } from "../../sync/pod_worker.ts";
 import type { RequestFacts, RequestMetrics } from "../types.ts";
 import { exponential, Histogram, Numbers } from "./registry.ts";
 import { AuthMetrics } from "./auth_metrics.ts";
-import { ClientMetrics, QueueMetrics } from "./client_metrics.ts";
+import { ClientMetrics } from "./client_metrics.ts";
 import type { MetricSource } from "./metric_set.ts";
 import type { RuntimeMeter } from "./runtime_meter.ts";
 import { PluginMetrics } from "./plugin_metrics.ts";
@@ -44,7 +44,6 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
   readonly resizes = new ResizeMetrics();
   readonly auth = new AuthMetrics();
   readonly client = new ClientMetrics();
-  readonly queues = new QueueMetrics();
   readonly security = new SecurityMetrics();
   readonly plugins = new PluginMetrics();
   readonly startup: StartupMetrics;
@@ -222,10 +221,22 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
 
   #typeOf(uid: string, container: string): string {
     const spec = this.podByUid(uid)?.spec;
+    if (spec?.ephemeralContainers?.some(({ name }) => name === container)) return "ephemeral_container";
     return spec?.initContainers?.some(({ name }) => name === container) ? "init_container" : "container";
   }
 
-  /** A relist that the runtime answered. */
+  relistOfOne(seconds: number): void {
+    this.work.relistOfOne.observe({}, seconds);
+  }
+
+  eventStream(broke: boolean): void {
+    (broke ? this.work.streamErrors : this.work.streams).add();
+  }
+
+  runtimeEvent(seconds: number): void {
+    this.work.eventSeconds.observe({}, seconds);
+  }
+
   relist(beganAt: number): void {
     const now = this.#clock.now();
     this.relistSeconds.observe({}, (now - beganAt) / 1000);

@@ -1,5 +1,5 @@
 import { counter, gauge, MetricSet } from "./metric_set.ts";
-import { exponential, Histogram } from "./registry.ts";
+import { Histogram } from "./registry.ts";
 
 /** A request of the agent's own to the API server that has ended. */
 export interface ClientRequest {
@@ -88,36 +88,5 @@ export class ClientMetrics extends MetricSet {
   /** A request that was held up by the client's own limit. */
   limited(request: Pick<ClientRequest, "verb" | "host">, waitedSeconds: number): void {
     this.limiterSeconds.observe({ host: request.host, verb: request.verb }, waitedSeconds);
-  }
-}
-
-const queueBuckets = exponential(1e-8, 10, 10);
-
-/** Queues of work, by name (metrics.md section 4); empty until something queues. */
-export class QueueMetrics extends MetricSet {
-  readonly depth = gauge("workqueue_depth", "What waits in the queue", { vec: true });
-  readonly adds = counter("workqueue_adds_total", "What was put into the queue", { vec: true });
-  readonly retries = counter("workqueue_retries_total", "What was put into the queue again", { vec: true });
-  readonly queuedSeconds = new Histogram({
-    name: "workqueue_queue_duration_seconds",
-    help: "How long it waited in the queue, seconds",
-    buckets: queueBuckets,
-  });
-  readonly workSeconds = new Histogram({
-    name: "workqueue_work_duration_seconds",
-    help: "How long work on it took, seconds",
-    buckets: queueBuckets,
-  });
-  readonly unfinished = gauge("workqueue_unfinished_work_seconds", "Work that goes on, seconds in all", { vec: true });
-  readonly longest = gauge(
-    "workqueue_longest_running_processor_seconds",
-    "The work that goes on longest, seconds",
-    { vec: true },
-  );
-
-  /** Makes the queue's series. */
-  begin(name: string): void {
-    for (const each of [this.depth, this.adds, this.retries, this.unfinished, this.longest]) each.add({ name }, 0);
-    for (const each of [this.queuedSeconds, this.workSeconds]) each.begin({ name });
   }
 }

@@ -13,8 +13,7 @@ export const zeros: readonly (readonly [name: string, type: MetricType, help: st
   ["kubelet_graceful_shutdown_end_time_seconds", "gauge", "When the node's last shutdown ended"],
   ["kubelet_pod_watch_events_dropped_total", "counter", "Events of watches on pods that were lost"],
   ["kubelet_cpu_manager_shared_pool_size_millicores", "gauge", "CPU that containers without CPUs of their own share"],
-  ["kubelet_evented_pleg_connection_error_count", "counter", "Streams of the runtime's events that broke"],
-  ["kubelet_evented_pleg_connection_success_count", "counter", "Streams of the runtime's events that were opened"],
+  ["kubelet_pleg_discard_events", "counter", "Events of pods that were lost; none ever is"],
   // Of libraries that the reference is built with, and that do nothing in a node agent.
   ["aggregator_discovery_aggregation_count_total", "counter", "Always 0: of an API server"],
   ["aggregator_discovery_nopeer_requests_total", "counter", "Always 0: of an API server"],
@@ -37,7 +36,6 @@ export const zeros: readonly (readonly [name: string, type: MetricType, help: st
 
 /** Histograms without labels of which nothing is ever observed; the reference tells them from its start on. */
 export const emptyHistograms: readonly (readonly [name: string, help: string])[] = [
-  ["kubelet_evented_pleg_connection_latency_seconds", "How long a stream of the runtime's events held, seconds"],
   ["kubelet_topology_manager_admission_duration_ms", "How long it took to look at pods' topology"],
   ["apiserver_storage_data_key_generation_duration_seconds", "Always empty: of an API server"],
 ];

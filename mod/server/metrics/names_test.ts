@@ -50,6 +50,7 @@ const notTold: readonly { readonly path: string; readonly names: RegExp; readonl
     names: /^rest_client_(dns_resolution|exec_plugin_(call|policy)|transport_(ca_reload|cache_gc|create))/,
     why: "internals of the Go client: Deno looks names up and keeps connections by itself",
   },
+  { path: "/metrics", names: /^workqueue_/, why: "queues of the Go client's libraries; nothing here does the same" },
   { path: "/metrics", names: /^volume_manager_selinux_/, why: "SELinux labels by mount option are not built yet" },
   {
     path: "/metrics",

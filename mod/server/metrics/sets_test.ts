@@ -3,7 +3,7 @@ import type { CgroupManager } from "../../../managers/cgroups/types.ts";
 import { FakeClock } from "../../base/fake_clock.ts";
 import type { BoundPod } from "../../kube/types.ts";
 import { AgentMetrics } from "./agent_metrics.ts";
-import { ClientMetrics, QueueMetrics } from "./client_metrics.ts";
+import { ClientMetrics } from "./client_metrics.ts";
 import type { MetricSource } from "./metric_set.ts";
 import { PluginMetrics } from "./plugin_metrics.ts";
 import { SecurityMetrics } from "./security_metrics.ts";
@@ -88,6 +88,38 @@ Deno.test("records of pulls: how many, and how full the reference's memory for t
   ]);
   security.pullRecords({ intents: 1, records: 1, capacity: { intents: 0, records: 0 } });
   assert.equal(figures()[0], "inmemory_pulledrecords_usage_percent 0");
+});
+
+Deno.test("what goes another way than it should is counted, and 0 before", () => {
+  const work = new WorkMetrics();
+  const names = [
+    ..."kubelet_restarted_pods_total kubelet_orphaned_runtime_pods_total kubelet_lifecycle_handler".split(" "),
+    ..."kubelet_sleep_action reconstruct_ force_cleaned_ kubelet_orphan_pod_cleaned".split(" "),
+  ];
+  const all = () => names.flatMap((name) => told(work, name)).filter((line) => !line.endsWith(" 0"));
+  assert.deepEqual(all(), []);
+  assert.equal(names.flatMap((name) => told(work, name)).length, 11);
+  work.restartedPod(true);
+  work.orphanedPod();
+  work.httpFallback();
+  work.sleepCut();
+  work.foundVolume(true);
+  work.foundVolume(false);
+  work.forcedVolume(false);
+  work.forcedVolume(true);
+  work.orphanVolumes(3, 1);
+  assert.deepEqual(all(), [
+    'kubelet_restarted_pods_total{static="true"} 1',
+    "kubelet_orphaned_runtime_pods_total 1",
+    "kubelet_lifecycle_handler_http_fallbacks_total 1",
+    "kubelet_sleep_action_terminated_early_total 1",
+    "reconstruct_volume_operations_errors_total 1",
+    "reconstruct_volume_operations_total 2",
+    "force_cleaned_failed_volume_operation_errors_total 1",
+    "force_cleaned_failed_volume_operations_total 2",
+    "kubelet_orphan_pod_cleaned_volumes 3",
+    "kubelet_orphan_pod_cleaned_volumes_errors 1",
+  ]);
 });
 
 Deno.test("memory kept for pods is told only where it is kept", () => {
@@ -189,10 +221,9 @@ Deno.test("who asks is counted under few names", () => {
   ]);
 });
 
-Deno.test("calls of the API server and queues: nothing before the first, then by host and name", () => {
-  const client = new ClientMetrics(), queues = new QueueMetrics();
+Deno.test("calls of the API server: nothing before the first, then by host", () => {
+  const client = new ClientMetrics();
   assert.deepEqual(told(client, "rest_client_request"), []);
-  assert.deepEqual(told(queues, "workqueue"), []);
   client.request({ verb: "GET", host: "h:1", code: 200, method: "GET", seconds: .1, receivedBytes: 5 });
   client.retried({ verb: "GET", host: "h:1", code: "<error>" });
   client.limited({ verb: "GET", host: "h:1" }, 1);
@@ -204,8 +235,6 @@ Deno.test("calls of the API server and queues: nothing before the first, then by
     told(client, "rest_client_response_size_bytes_count")[0],
     'rest_client_response_size_bytes_count{host="h:1",verb="GET"} 1',
   );
-  queues.begin("pods");
-  assert.deepEqual(told(queues, "workqueue_depth"), ['workqueue_depth{name="pods"} 0']);
 });
 
 Deno.test("certificates: the time that is left, +Inf without one", () => {

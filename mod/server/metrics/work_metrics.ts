@@ -68,7 +68,6 @@ export class WorkMetrics extends MetricSet {
     "Hooks over HTTPS that were tried over HTTP",
   );
   readonly sleepsCut = counter("kubelet_sleep_action_terminated_early_total", "Sleep hooks that did not last");
-  readonly discarded = counter("kubelet_pleg_discard_events", "Events of pods that were lost; none ever is");
   readonly relistOfOne = new Histogram({
     name: "kubelet_pleg_pod_relist_duration_seconds",
     help: "How long it took to look at one pod, seconds",
@@ -96,12 +95,23 @@ export class WorkMetrics extends MetricSet {
     "force_cleaned_failed_volume_operation_errors_total",
     "Volumes that nobody knew and that could not be removed",
   );
-  readonly orphanVolumes = gauge("kubelet_orphan_pod_cleaned_volumes", "Pods gone whose directories were looked after");
-  readonly orphanVolumeErrors = gauge(
+  readonly orphanDirs = gauge("kubelet_orphan_pod_cleaned_volumes", "Pods gone whose directories were looked after");
+  readonly orphanDirErrors = gauge(
     "kubelet_orphan_pod_cleaned_volumes_errors",
     "Pods gone whose directories could not be removed",
   );
-
+  readonly streams = counter(
+    "kubelet_evented_pleg_connection_success_count",
+    "Streams of the runtime's events that were opened",
+  );
+  readonly streamErrors = counter(
+    "kubelet_evented_pleg_connection_error_count",
+    "Streams of the runtime's events that broke",
+  );
+  readonly eventSeconds = new Histogram({
+    name: "kubelet_evented_pleg_connection_latency_seconds",
+    help: "From an event of the runtime's until it was heard of, seconds",
+  }).begin();
   readonly memoryMin = gauge("kubelet_memory_qos_node_memory_min_bytes", "Memory that Guaranteed pods keep, bytes", {
     vec: true,
   });
@@ -140,6 +150,37 @@ export class WorkMetrics extends MetricSet {
   memoryKept({ min, low }: { readonly min: bigint; readonly low: bigint }): void {
     this.memoryMin.set({}, Number(min));
     this.memoryLow.set({}, Number(low));
+  }
+
+  restartedPod(isStatic: boolean): void {
+    this.restartedPods.add({ static: isStatic ? "true" : "" });
+  }
+
+  orphanedPod(): void {
+    this.orphans.add();
+  }
+
+  orphanVolumes(pods: number, failed: number): void {
+    this.orphanDirs.set({}, pods);
+    this.orphanDirErrors.set({}, failed);
+  }
+
+  httpFallback(): void {
+    this.httpsFallbacks.add();
+  }
+
+  sleepCut(): void {
+    this.sleepsCut.add();
+  }
+
+  foundVolume(known: boolean): void {
+    this.rebuilt.add();
+    if (!known) this.rebuiltErrors.add();
+  }
+
+  forcedVolume(failed: boolean): void {
+    this.forced.add();
+    if (failed) this.forcedErrors.add();
   }
 
   imageRemoved(why: "age" | "space"): void {
