@@ -16,6 +16,7 @@ function rig(replies: HttpGetOutcome[] = [], exitCode = 0) {
   const events = new RecordingEvents();
   const log = new RecordingLogger();
   const calls: HttpGetCall[] = [];
+  const cuts = { httpFallback: 0, sleepCut: 0 };
   const execs: { id: string; command: string[]; timeout: number }[] = [];
   const hooks = createHookRunner({
     runtime: {
@@ -33,6 +34,7 @@ function rig(replies: HttpGetOutcome[] = [], exitCode = 0) {
     clock,
     log,
     events,
+    meter: { httpFallback: () => cuts.httpFallback++, sleepCut: () => cuts.sleepCut++ },
   });
   const controller = new AbortController();
   const run = (handler: LifecycleHandler) =>
@@ -44,7 +46,7 @@ function rig(replies: HttpGetOutcome[] = [], exitCode = 0) {
       podIP: "10.0.0.1",
       signal: controller.signal,
     });
-  return { clock, events, log, calls, execs, run, controller };
+  return { clock, events, log, calls, execs, cuts, run, controller };
 }
 
 const ok = (status: number): HttpGetOutcome => ({ ok: true, status, body: "", hostPort: "10.0.0.1:8080" });
@@ -86,7 +88,7 @@ Deno.test("httpGet: any status is success", async () => {
 });
 
 Deno.test("httpGet: HTTPS answered in HTTP is tried once more as HTTP, with an event", async () => {
-  const { run, calls, events } = rig([failed({ plainHttp: true }), ok(400)]);
+  const { run, calls, events, cuts } = rig([failed({ plainHttp: true }), ok(400)]);
   await run({ httpGet: { port: 8080, scheme: "HTTPS" } });
   assert.deepEqual(calls.map((c) => c.fallbackScheme), [undefined, "http"]);
   assert.deepEqual(
@@ -98,6 +100,7 @@ Deno.test("httpGet: HTTPS answered in HTTP is tried once more as HTTP, with an e
       fieldPath: undefined,
     }],
   );
+  assert.deepEqual(cuts, { httpFallback: 1, sleepCut: 0 });
 });
 
 Deno.test("httpGet: failures", async () => {
@@ -117,7 +120,7 @@ Deno.test("httpGet: failures", async () => {
 });
 
 Deno.test("sleep lasts its seconds on the clock, zero allowed, and ends with the signal", async () => {
-  const { run, clock, controller } = rig();
+  const { run, clock, controller, cuts } = rig();
   await run({ sleep: { seconds: 0 } });
   let done = false;
   const five = run({ sleep: { seconds: 5 } }).then(() => done = true);
@@ -125,9 +128,11 @@ Deno.test("sleep lasts its seconds on the clock, zero allowed, and ends with the
   assert.equal(done, false);
   await clock.advance(1);
   await five;
+  assert.equal(cuts.sleepCut, 0);
   const long = assert.rejects(run({ sleep: { seconds: 500 } }), { code: "Aborted" });
   controller.abort();
   await long;
+  assert.equal(cuts.sleepCut, 1);
   assert.equal(clock.pending, 0);
   await assert.rejects(run({ sleep: { seconds: NaN } }), { code: "BadPod" });
 });

@@ -36,6 +36,7 @@ function scene(plugins: VolumePlugin[] = []) {
   const allocatable = () => ({ cpu: "4", memory: "8Gi" });
   const journal = new Journal({ clock });
   const operations: VolumeOperation[] = [];
+  const found: string[] = [];
   const make = () =>
     createVolumeManager({
       host,
@@ -44,6 +45,10 @@ function scene(plugins: VolumePlugin[] = []) {
       events,
       journal,
       onOperation: (done) => operations.push(done),
+      found: {
+        foundVolume: (known) => found.push(known ? "known" : "not known"),
+        forcedVolume: (failed) => found.push(failed ? "cannot be forced" : "forced"),
+      },
       scope: new Scope("volumes"),
       rootDir: root,
       plugins: [
@@ -51,7 +56,18 @@ function scene(plugins: VolumePlugin[] = []) {
         ...standardPlugins({ memory, allocatable }),
       ],
     });
-  return { clock, host, log, events, journal, operations, make, manager: make(), signal: new AbortController().signal };
+  return {
+    clock,
+    host,
+    log,
+    events,
+    journal,
+    operations,
+    found,
+    make,
+    manager: make(),
+    signal: new AbortController().signal,
+  };
 }
 
 async function through<T>(clock: FakeClock, work: Promise<T>): Promise<T> {
@@ -397,7 +413,10 @@ Deno.test("unmountPod takes away what is only on disk, even of unknown plugins, 
   await s.host.mount({ source: "tmpfs", target: `${volumes}/kubernetes.io~empty-dir/d/inner`, type: "tmpfs" });
   assert.deepEqual(await s.manager.podsOnDisk(), ["u1"]);
   assert.equal(await s.manager.hasVolumes("u1"), true);
+  await s.manager.findLeft();
+  assert.deepEqual(s.found.splice(0).sort(), ["known", "not known"]);
   await s.manager.unmountPod("u1", s.signal);
+  assert.deepEqual(s.found, ["forced"]);
   assert.deepEqual(s.host.tree(`${root}/pods`), ["u1/", "u1/etc-hosts"]);
   assert.equal(s.host.text("/data/precious"), "keep");
   assert.equal((await s.host.mounts()).length, 1);

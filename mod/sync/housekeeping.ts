@@ -156,7 +156,9 @@ export class Housekeeping {
       // While its volumes are there the group only loses its CPU (runtime-contract.md section 6); where that fails,
       // the more reason to go on.
       if (left.group) await step("control group's CPU", () => cgroups.minimiseCpu(uid));
-      if (!await step("volumes", () => volumes.unmountPod(uid, signal))) return this.#tellOrphans(uid, true);
+      if (!await step("volumes", () => volumes.unmountPod(uid, signal))) {
+        return this.#tellOrphans(uid, !workers.has(uid));
+      }
     }
     if (left.group) await step("control group", () => cgroups.destroyPod(uid));
     if (!left.dir) return;

@@ -18,6 +18,7 @@ function setUp(pods: readonly string[], more: { withVolumes?: string[]; withGrou
   const hangs = new Set<string>();
   const fails = new Set<string>();
   const groups = new Set(more.withGroups ?? []);
+  const orphans: string[] = [];
   const act = async (what: string): Promise<void> => {
     did.push(what);
     if (hangs.has(what)) await new Promise(() => {});
@@ -30,6 +31,7 @@ function setUp(pods: readonly string[], more: { withVolumes?: string[]; withGrou
     log,
     workers: { has: (uid) => alive.has(uid) },
     podsDir: "/r/pods",
+    onOrphans: (pods, failed) => orphans.push(`${pods} ${failed}`),
     collectGarbage: () => act("garbage"),
     volumes: {
       podsOnDisk: () => Promise.resolve(more.withVolumes ?? []),
@@ -47,7 +49,7 @@ function setUp(pods: readonly string[], more: { withVolumes?: string[]; withGrou
     await turn();
     await turn();
   };
-  return { clock, host, log, did, alive, hangs, fails, housekeeping, run };
+  return { clock, host, log, did, alive, hangs, fails, orphans, housekeeping, run };
 }
 
 Deno.test("what is left of a pod goes: volumes before the group, and the directory last", async () => {
@@ -88,9 +90,13 @@ Deno.test("volumes that cannot be unmounted keep the group, which only loses its
   await t.run();
   assert.deepEqual(t.did, ["minimise u1", "unmount u1"]);
   assert.match(t.log.lines.at(-1)?.message ?? "", /the volumes of a pod that is gone cannot be removed yet/);
+  assert.deepEqual(t.orphans, ["1 0", "1 1"]);
   t.fails.clear();
   await t.run();
   assert.deepEqual(t.did.slice(2), ["minimise u1", "unmount u1", "destroy u1"]);
+  assert.deepEqual(t.orphans.slice(2), ["1 1", "1 0"]);
+  await t.run(60_000);
+  assert.deepEqual(t.orphans.slice(4), ["0 0"]);
 });
 
 Deno.test("a group whose CPU cannot be lowered holds up nothing", async () => {
@@ -106,4 +112,5 @@ Deno.test("a pod that comes back is left alone from then on", async () => {
   t.alive.add("u1");
   await turn();
   assert.deepEqual([t.did, t.host.tree("/r/pods")], [[], ["u1/"]]);
+  assert.equal(t.orphans.at(-1)?.endsWith(" 0"), true, "it is no pod whose directory cannot be removed");
 });

@@ -17,7 +17,14 @@ function setUp(flavour: "1.6" | "2" = "1.6") {
   const events: PlegEvent[] = [];
   const runtimeState: boolean[] = [];
   const log = new RecordingLogger();
+  const told = { relists: 0, ofOne: 0, opened: 0, broke: 0, events: 0 };
   const pleg = new Pleg({
+    meter: {
+      relist: () => told.relists++,
+      relistOfOne: () => told.ofOne++,
+      eventStream: (broke) => broke ? told.broke++ : told.opened++,
+      runtimeEvent: () => told.events++,
+    },
     runtime,
     clock,
     log,
@@ -32,6 +39,7 @@ function setUp(flavour: "1.6" | "2" = "1.6") {
     pleg,
     events,
     runtimeState,
+    told,
     log,
     signal: abort.signal,
     abort,
@@ -194,12 +202,16 @@ Deno.test("container events only hasten the look: they re-read the pod", async (
   assert.equal(t.pleg.get("1")?.containers[0]?.state, "running");
   t.abort.abort();
   await following.catch(() => {});
+  const { relists, opened, broke, events, ofOne } = t.told;
+  assert.deepEqual({ relists, opened, broke }, { relists: 1, opened: 1, broke: 0 });
+  assert(events > 0 && ofOne === events, `${events} events, ${ofOne} looks`);
 });
 
 Deno.test("a runtime without events ends the following, quietly", async () => {
   const t = await prepared("1.6");
   await run(t.clock, t.pleg.follow(t.signal));
   assert.match(t.log.lines.at(-1)!.message, /no container events/);
+  assert.deepEqual([t.told.opened, t.told.broke], [0, 1]);
 });
 
 Deno.test("a whole relist is not whole when a pod's state could not be read", async () => {

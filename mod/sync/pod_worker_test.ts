@@ -60,6 +60,7 @@ function setUp() {
   const scope = new Scope("test");
   const log = new RecordingLogger();
   const freed: string[] = [];
+  const told: string[] = [];
   const workers = new PodWorkers({
     scope,
     syncer,
@@ -68,8 +69,12 @@ function setUp() {
     log,
     resyncMs: 60_000,
     onFreed: (p) => freed.push(p.metadata.uid),
+    meter: {
+      restartedPod: (isStatic) => told.push(`again ${isStatic}`),
+      orphanedPod: () => told.push("orphan"),
+    },
   });
-  return { clock, syncer, scope, log, workers, freed };
+  return { clock, syncer, scope, log, workers, freed, told };
 }
 
 Deno.test("a pod is synced at once, when poked, and after the resync period", async () => {
@@ -189,9 +194,11 @@ Deno.test("a pod that comes back under its old UID starts after its clean-up", a
   t.workers.update(pod("1"));
   await turn();
   assert.equal(t.syncer.did.filter((d) => d === "sync 1").length, 1);
+  assert.deepEqual(t.told, []);
   gate.resolve();
   await turn();
   assert.equal(t.syncer.did.filter((d) => d === "sync 1").length, 2);
+  assert.deepEqual(t.told, ["again true"]);
 });
 
 Deno.test("a pod waiting for its turn can be removed", async () => {
@@ -210,6 +217,7 @@ Deno.test("an orphan is ended with a grace of one second and leaves no worker", 
   assert.deepEqual(t.syncer.did, ["terminate 9", "release 9", "purge 9"]);
   assert.equal(t.syncer.graces[0]?.graceSeconds, 1);
   assert.equal(t.workers.has("9"), false);
+  assert.deepEqual(t.told, ["orphan"]);
   const [said] = t.log.lines;
   assert.deepEqual([said?.level, said?.fields.pod, said?.fields.because], ["warn", "stray_default", why.message]);
   await t.scope.close();

@@ -226,3 +226,16 @@ Deno.test("probes: failed ones are counted but not timed; series go with their p
   }
   assert.ok(metrics.probes.size < 500, String(metrics.probes.size));
 });
+
+Deno.test("containers that are started count by what they are in their pod", async () => {
+  const { metrics, options, pods } = setUp();
+  pods.set("u2", still);
+  metrics.container({ uid: "u2", container: "debug" }, undefined);
+  metrics.container({ uid: "u1", container: "first" }, undefined);
+  metrics.container({ uid: "gone", container: "c" }, undefined);
+  assert.deepEqual(of(await kubeletPage(options), "kubelet_started_containers_total").sort(), [
+    'kubelet_started_containers_total{container_type="container"} 1',
+    'kubelet_started_containers_total{container_type="ephemeral_container"} 1',
+    'kubelet_started_containers_total{container_type="init_container"} 1',
+  ]);
+});
