@@ -9,6 +9,7 @@ import { KubeletError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { TlsMaterial } from "./certificate_files.ts";
 import type { ClientCertificates } from "./client_certificates.ts";
+import { Connections } from "./connections.ts";
 import { type Dispatcher, Exchange } from "./dispatch.ts";
 import { suiteAllowed, type TlsSettings } from "./tls_settings.ts";
 import { Turns } from "./turns.ts";
@@ -52,23 +53,31 @@ export async function listen(options: {
   tls?: ServerTls;
   clock: Clock;
   log: Logger;
+  /** Connections that may be idle at once. */
+  idleLimit?: number;
 }): Promise<Listener> {
   const { address, port, dispatcher, tls, clock, log } = options;
   const server = tls ? secureServer(tls, log) : http.createServer({ ...limits });
-  const connections = new Set<Socket>();
-  server.on("connection", (socket: Socket) => {
-    connections.add(socket);
-    socket.on("error", () => {}); // a client that resets its connection concerns nobody else
-    socket.on("close", () => connections.delete(socket));
+  const connections = new Connections({
+    ...(options.idleLimit === undefined ? {} : { limit: options.idleLimit }),
+    onClosed: () => log.detail(2, "too many idle connections: the oldest of them was closed"),
   });
+  server.on("connection", (socket: Socket) => {
+    socket.on("error", () => {}); // a client that resets its connection concerns nobody else
+    connections.opened(socket);
+  });
+  server.on("secureConnection", (socket: TLSSocket) => connections.secured(socket));
   server.on("clientError", (error: Error, socket: Duplex) => refuse(error, socket));
   const turns = new Turns();
   server.on("request", (request, response) => {
     const exchange = new Exchange(request, response, undefined);
-    turns.take(request.socket, () => dispatcher.dispatch(exchange));
+    const busy = connections.busy(request.socket);
+    response.on("close", () => busy[Symbol.dispose]());
+    turns.take(request.socket, () => dispatcher.dispatch(exchange), isHealth(request.url));
   });
   server.on("upgrade", (request: http.IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => {});
+    connections.busy(request.socket);
     const response = new http.ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket as Socket);
@@ -85,7 +94,7 @@ export async function listen(options: {
     },
     async [Symbol.asyncDispose]() {
       const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
-      for (const socket of connections) socket.destroy();
+      connections.closeAll();
       const stop = new AbortController();
       await Promise.race([
         Promise.all([closed, dispatcher.settled()]),
@@ -94,6 +103,11 @@ export async function listen(options: {
       stop.abort();
     },
   };
+}
+
+/** Whether is asked how the agent is: such a question waits for no other connection's turn. */
+function isHealth(url: string | undefined): boolean {
+  return url !== undefined && /^\/healthz(?:[/?]|$)/.test(url);
 }
 
 function secureContext({ cert, key, clientCA }: TlsMaterial, { minVersion }: TlsSettings) {

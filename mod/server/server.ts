@@ -38,6 +38,8 @@ export interface ServerOptions {
    */
   readonly signedPair?: string;
   readonly metrics?: RequestMetrics;
+  /** Connections of one port that may be idle at once; the oldest of more are closed. */
+  readonly idleLimit?: number;
   /** Told of the ports that were bound, before the first request is taken. */
   readonly onListening?: (ports: { https?: number; readOnly?: number }) => void;
 }
@@ -83,6 +85,11 @@ class Server implements KubeletServer {
     return this.#groups.flatMap((group) => group.routes.filter((r) => r.methods === "*").map((r) => r.path));
   }
 
+  get #idleLimit(): { idleLimit?: number } {
+    const { idleLimit } = this.#o;
+    return idleLimit === undefined ? {} : { idleLimit };
+  }
+
   register(group: RouteGroup): void {
     this.#groups.push(group);
   }
@@ -103,6 +110,7 @@ class Server implements KubeletServer {
         dispatcher: this.#dispatcher(),
         clock,
         log,
+        ...this.#idleLimit,
       })
       : undefined;
     const ports = { https: https.port, ...(readOnly ? { readOnly: readOnly.port } : {}) };
@@ -154,6 +162,7 @@ class Server implements KubeletServer {
       tls: { material, settings, clients },
       clock,
       log,
+      ...this.#idleLimit,
     });
   }
 

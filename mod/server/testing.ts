@@ -152,10 +152,12 @@ export interface RunningServer extends AsyncDisposable {
   readonly readOnly: number;
 }
 
-/** A serving pair that is quick to make; the agent's own takes two RSA keys. */
+/** A serving pair that is quick to make, and its authority as `serving-ca.crt`; the agent's own takes two RSA keys. */
 async function quickPair(dir: string): Promise<void> {
-  const { cert, key } = await (await makeAuthority("node1-ca")).certify("CN=node1", { usage: "server" });
+  const authority = await makeAuthority("node1-ca");
+  const { cert, key } = await authority.certify("CN=node1", { usage: "server" });
   await Deno.mkdir(`${dir}/pki`, { recursive: true });
+  await Deno.writeTextFile(`${dir}/serving-ca.crt`, authority.cert);
   await Deno.writeTextFile(`${dir}/pki/kubelet.crt`, cert);
   await Deno.writeTextFile(`${dir}/pki/kubelet.key`, key);
 }

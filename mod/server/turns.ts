@@ -22,19 +22,20 @@ export class Turns {
 
   /**
    * Does the work of a request when it is its turn, not at all when the client has left by then. `work` must not
-   * reject. A connection with too many requests waiting is cut.
+   * reject. A connection with too many requests waiting is cut. An urgent request waits only for those of its own
+   * connection, not for the turns of others.
    */
-  take(socket: Socket, work: () => Promise<void>): void {
+  take(socket: Socket, work: () => Promise<void>, urgent = false): void {
     const line = this.#lines.get(socket) ?? { waiting: 0, last: Promise.resolve() };
     this.#lines.set(socket, line);
     if (line.waiting >= waitingLimit) return void socket.destroy();
     line.waiting++;
-    line.last = this.#after(line, socket, work);
+    line.last = this.#after(line, socket, work, urgent);
   }
 
-  async #after(line: Line, socket: Socket, work: () => Promise<void>): Promise<void> {
+  async #after(line: Line, socket: Socket, work: () => Promise<void>, urgent: boolean): Promise<void> {
     await line.last;
-    if (!socket.destroyed) await this.#turn();
+    if (!socket.destroyed && !urgent) await this.#turn();
     line.waiting--;
     if (!socket.destroyed) await work();
   }
