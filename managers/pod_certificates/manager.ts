@@ -41,6 +41,13 @@ interface Issued extends CredentialBundle {
   toldExpired: boolean;
 }
 
+/** So many certificates of a signer are in a state, in the words of the metric. */
+export interface PodCertificateState {
+  readonly signer: string;
+  readonly state: "not_yet_issued" | "denied" | "failed" | "fresh" | "overdue_for_refresh" | "expired";
+  readonly count: number;
+}
+
 interface Entry {
   readonly pod: BoundPod;
   readonly source: PodCertificateProjection;
@@ -48,7 +55,7 @@ interface Entry {
   /** The request that is waited for. */
   pending: { readonly name: string; readonly key: string; readonly abandonAt: number } | undefined;
   /** Why there will never be a certificate. */
-  ended: string | undefined;
+  ended: { readonly how: "denied" | "failed"; readonly message: string } | undefined;
   busy: boolean;
 }
 
@@ -70,6 +77,18 @@ export class PodCertificates {
     return this.#entries.size;
   }
 
+  /** How many certificates are in which state, by their signers; for the metrics. */
+  states(): PodCertificateState[] {
+    const now = this.#o.clock.now();
+    const counted = new Map<string, PodCertificateState>();
+    for (const entry of this.#entries.values()) {
+      const signer = entry.source.signerName ?? "", state = stateOf(entry, now);
+      const key = JSON.stringify([signer, state]);
+      counted.set(key, { signer, state, count: (counted.get(key)?.count ?? 0) + 1 });
+    }
+    return [...counted.values()];
+  }
+
   /** Key and certificates of a part of a pod's volume. Throws until they have been issued. */
   bundle(pod: BoundPod, volume: string, source: PodCertificateProjection): CredentialBundle {
     this.#watch();
@@ -80,7 +99,7 @@ export class PodCertificates {
       this.#entries.set(key, entry);
       this.#look(entry);
     }
-    if (entry.ended !== undefined) throw new KubeletError("Volume", entry.ended);
+    if (entry.ended) throw new KubeletError("Volume", entry.ended.message);
     if (!entry.issued) throw new KubeletError("Volume", "credential bundle is not issued yet");
     return entry.issued;
   }
@@ -127,7 +146,7 @@ export class PodCertificates {
 
   async #bringOn(entry: Entry, signal: AbortSignal): Promise<void> {
     const now = this.#o.clock.now();
-    if (entry.ended !== undefined) return;
+    if (entry.ended) return;
     this.#tellLate(entry, now);
     if (entry.pending) this.#read(entry, entry.pending, now);
     else if (!entry.issued || now >= entry.issued.renewAt) await this.#request(entry, signal);
@@ -196,7 +215,10 @@ export class PodCertificates {
         const word = type === "Denied" ? "denied" : "failed";
         const facts = `reason=${JSON.stringify(reason)}`;
         const text = JSON.stringify(message);
-        entry.ended = `PodCertificateRequest was permanently ${word}: ${facts} message=${text}`;
+        entry.ended = {
+          how: word,
+          message: `PodCertificateRequest was permanently ${word}: ${facts} message=${text}`,
+        };
         const told = `PodCertificateRequest ${place} ${word === "denied" ? "was denied" : "failed"}`;
         this.#o.events.pod({ pod, type: "Warning", reason: type, message: `${told}, ${facts}, message=${text}` });
       } else if (type === "Issued") {
@@ -222,6 +244,13 @@ export class PodCertificates {
       toldExpired: false,
     };
   }
+}
+
+function stateOf({ ended, issued }: Entry, now: number): PodCertificateState["state"] {
+  if (ended) return ended.how;
+  if (!issued) return "not_yet_issued";
+  if (now > issued.notAfter) return "expired";
+  return now > issued.renewAt + overdueMs ? "overdue_for_refresh" : "fresh";
 }
 
 /** The certificates alone, in their order, without what stands between them. */

@@ -75,6 +75,7 @@ function scene() {
     });
   };
   const bundle = (of: BoundPod = pod) => certificates.bundle(of, "v", source);
+  const states = () => certificates.states().map(({ signer, state, count }) => `${signer} ${state} ${count}`);
   const told = () => events.events.splice(0).map((e) => `${e.reason}: ${e.message}`);
   return {
     clock,
@@ -90,6 +91,7 @@ function scene() {
     answer,
     issue,
     bundle,
+    states,
     told,
   };
 }
@@ -101,6 +103,7 @@ Deno.test("a certificate is asked for once, shown when it is issued, renewed in 
   await using _ = s.scope;
   assert.throws(() => s.bundle(), /credential bundle is not issued yet/);
   assert.throws(() => s.bundle(), /credential bundle is not issued yet/);
+  assert.deepEqual(s.states(), ["example.com/x not_yet_issued 1"]);
   await s.requested(1);
   const [request] = s.requests();
   const { stubPKCS10Request, ...spec } = request?.spec ?? { stubPKCS10Request: "" };
@@ -121,6 +124,7 @@ Deno.test("a certificate is asked for once, shown when it is issued, renewed in 
   assert.deepEqual(s.changed, ["u"]);
   const first = s.bundle();
   assert.equal(first.chain, pem("leaf") + pem("root"));
+  assert.deepEqual(s.states(), ["example.com/x fresh 1"]);
   assert.equal(createPrivateKey(first.key).asymmetricKeyType, "ed25519");
 
   await s.clock.advance(hour + 60_000);
@@ -129,10 +133,12 @@ Deno.test("a certificate is asked for once, shown when it is issued, renewed in 
   await s.clock.advance(600_000);
   await s.settle();
   assert.deepEqual(s.told(), ["CertificateOverdueForRefresh: PodCertificate refresh overdue"]);
+  assert.deepEqual(s.states(), ["example.com/x overdue_for_refresh 1"]);
   await s.clock.advance(hour);
   await s.settle();
   assert.deepEqual(s.told(), ["CertificateExpired: PodCertificate expired"]);
   assert.equal(s.bundle(), first);
+  assert.deepEqual(s.states(), ["example.com/x expired 1"]);
   await s.issue(pem("second"));
   assert.equal(s.bundle().chain, pem("second"));
   assert.notEqual(s.bundle().key, first.key);
@@ -151,6 +157,7 @@ Deno.test("a request that is denied or fails is the end of it, and told", async 
     assert.throws(() => s.bundle(), {
       message: `PodCertificateRequest was permanently ${word}: ${facts} message="so"`,
     });
+    assert.deepEqual(s.states(), [`example.com/x ${word} 1`]);
     const name = s.requests()[0]?.metadata?.name;
     assert.deepEqual(s.told(), [`${type}: PodCertificateRequest ns/${name} ${told}, ${facts}, message="so"`]);
     await s.clock.advance(10 * hour);

@@ -203,6 +203,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     scope,
     startup: metrics.startup,
     starts: metrics.starts,
+    certificates: metrics.security,
     onStatusWritten: (ms) => metrics.statusSeconds.observe({}, ms / 1000),
   });
   const agent = createAgent({

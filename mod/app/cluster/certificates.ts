@@ -1,5 +1,5 @@
 import { nodeSubject } from "../../../managers/certificates/bootstrap.ts";
-import { CertificateManager } from "../../../managers/certificates/manager.ts";
+import { CertificateManager, type CertificateManagerOptions } from "../../../managers/certificates/manager.ts";
 import type { CertificateTemplate } from "../../../managers/certificates/request.ts";
 import { clientSigner, servingSigner } from "../../../managers/certificates/signing.ts";
 import { CertificateStore } from "../../../managers/certificates/store.ts";
@@ -19,32 +19,35 @@ export function clientPairFile(certDir: string): string {
 /** Keeps the node's certificates fresh: the client's with rotateCertificates, the serving one with serverTLSBootstrap. */
 export function certificatesPart(context: ClusterContext): ClusterPart {
   const { config, clients, nodeName, clock, random, log, scope } = context;
-  const common = { client: clients.main, clock, random, log };
+  const keep = (options: Pick<CertificateManagerOptions, "store" | "signer" | "template">, what: CertificateUse) => {
+    const manager = new CertificateManager({
+      ...options,
+      what,
+      client: clients.main,
+      clock,
+      random,
+      log,
+      onFailure: () => context.certificates?.renewFailed(what),
+      onRotated: (usedMs) => context.certificates?.rotated(what, usedMs),
+    });
+    context.certificates?.certificateTtl(what, () => manager.ttlMs);
+    scope.spawn(`${what} certificate`, (signal) => manager.run(signal));
+  };
   return {
     start(_agent, cluster): void {
       if (config.rotateCertificates) {
-        const manager = new CertificateManager({
-          ...common,
-          what: "client",
-          store: store(context, "kubelet-client"),
-          signer: clientSigner,
-          template: () => nodeSubject(nodeName),
-        });
-        scope.spawn("client certificate", (signal) => manager.run(signal));
+        const template = () => nodeSubject(nodeName);
+        keep({ store: store(context, "kubelet-client"), signer: clientSigner, template }, "client");
       }
       if (config.serverTLSBootstrap && config.tlsCertFile === "") {
-        const manager = new CertificateManager({
-          ...common,
-          what: "serving",
-          store: store(context, "kubelet-server"),
-          signer: servingSigner,
-          template: () => servingTemplate(nodeName, cluster.node?.()),
-        });
-        scope.spawn("serving certificate", (signal) => manager.run(signal));
+        const template = () => servingTemplate(nodeName, cluster.node?.());
+        keep({ store: store(context, "kubelet-server"), signer: servingSigner, template }, "serving");
       }
     },
   };
 }
+
+type CertificateUse = "client" | "serving";
 
 function store({ flags, host, log }: ClusterContext, prefix: string): CertificateStore {
   return new CertificateStore({ dir: flags.certDir, prefix, host, log });

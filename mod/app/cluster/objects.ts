@@ -96,6 +96,7 @@ export function objectsPart(context: ClusterContext): ClusterPart {
     scope,
     onChange: (uid) => agent?.podChanged(uid, { volumes: true }),
   });
+  if (context.certificates) context.certificates.podCertificates = () => certificates.states();
   const services = createInformer({ client, resource: resources.services, clock, random, log, keep: whatEnvNeeds });
   const memory = {
     allocatableMemory: () => valueBig(parseQuantity(facts.allocatable.memory ?? "0")),

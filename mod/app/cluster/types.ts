@@ -3,6 +3,7 @@ import type { Devices } from "../../../managers/devices/types.ts";
 import type { ServiceAccounts } from "../../../managers/images/credentials/provider.ts";
 import type { Keyring } from "../../../managers/images/credentials/types.ts";
 import type { PodObjects } from "../../../managers/objects/types.ts";
+import type { PodCertificateState } from "../../../managers/pod_certificates/manager.ts";
 import type { EnvSource } from "../../../managers/runtime/types.ts";
 import type { StatusEntry } from "../../../managers/status/status_manager.ts";
 import type { ProjectionSource } from "../../../managers/volumes/projected.ts";
@@ -31,6 +32,18 @@ export interface ClusterClients {
   readonly events: ApiClient;
 }
 
+/** Told of certificates, for the metrics. */
+export interface CertificateMeter {
+  /** The node manages one: asked when a page is made how many milliseconds it still holds, Infinity without one. */
+  certificateTtl(what: "client" | "serving", ms: () => number): void;
+  /** It could not be renewed. */
+  renewFailed(what: "client" | "serving"): void;
+  /** It was replaced, at that age. */
+  rotated(what: "client" | "serving", usedMs: number): void;
+  /** Asked when a page is made how many certificates of pods are in which state. */
+  podCertificates: (() => readonly PodCertificateState[]) | undefined;
+}
+
 /** What the parts of a cluster's member are built from. The agent itself does not exist yet at that time. */
 export interface ClusterContext {
   readonly clients: ClusterClients;
@@ -57,6 +70,8 @@ export interface ClusterContext {
   readonly startup?: { attempted(): void; created(): void; ready(): void };
   /** Told of each pod that the API server shows here, as it is or changes, and of its end; for the metrics. */
   readonly starts?: { seen(pod: Pod): void; gone(uid: string): void };
+  /** Told of the node's certificates, and of pods'; for the metrics. */
+  readonly certificates?: CertificateMeter;
   /** Told of each status that has arrived at the API server, with the milliseconds since it was new. */
   readonly onStatusWritten?: (ms: number) => void;
 }

@@ -39,7 +39,6 @@ const notTold: readonly { readonly path: string; readonly names: RegExp; readonl
     names: /^kubelet_pod_pending_resizes$/,
     why: "only told while a resize waits",
   },
-  { path: "/metrics", names: /^kubelet_podcertificate_states$/, why: "pod certificates are not built yet" },
   {
     path: "/metrics",
     names: /^kubelet_started_host_process_/,

@@ -1,6 +1,8 @@
 import type { CheckResult, RecordCounts } from "../../../managers/images/credentials/pull_records.ts";
+import type { PodCertificateState } from "../../../managers/pod_certificates/manager.ts";
 import { counter, gauge, MetricSet } from "./metric_set.ts";
 import { Histogram } from "./registry.ts";
+import type { MetricsPage } from "./text.ts";
 
 /** From minutes to years, seconds. */
 const rotations = [60, 3600, 14_400, 86_400, 604_800, 2_592_000, 7_776_000, 15_552_000, 31_104_000, 124_416_000];
@@ -54,8 +56,10 @@ export class SecurityMetrics extends MetricSet {
     vec: true,
   });
 
-  /** Asked when a page is made: when certificates end, milliseconds since the epoch; undefined without one. */
-  expiry: () => { readonly client?: number; readonly server?: number; readonly now: number } = () => ({ now: 0 });
+  /** Asked when a page is made: how long certificates still hold, milliseconds; Infinity without one. */
+  readonly #ttls = { client: () => Infinity, serving: () => Infinity };
+  /** Asked when a page is made how many certificates of pods are in which state. */
+  podCertificates: (() => readonly PodCertificateState[]) | undefined;
 
   constructor() {
     super();
@@ -64,9 +68,32 @@ export class SecurityMetrics extends MetricSet {
 
   /** Brings the times that are left up to date. */
   refresh(): void {
-    const { client, server, now } = this.expiry();
-    this.clientTtl.set({}, client === undefined ? Infinity : (client - now) / 1000);
-    this.serverTtl.set({}, server === undefined ? Infinity : (server - now) / 1000);
+    this.clientTtl.set({}, this.#ttls.client() / 1000);
+    this.serverTtl.set({}, this.#ttls.serving() / 1000);
+  }
+
+  override writeTo(page: MetricsPage): void {
+    super.writeTo(page);
+    const name = "kubelet_podcertificate_states";
+    page.family(name, "gauge", "Certificates in volumes of pods, by signer and state");
+    for (const { signer, state, count } of this.podCertificates?.() ?? []) {
+      page.sample(name, { signer_name: signer, state }, count);
+    }
+  }
+
+  /** How long a certificate of the agent's still holds. */
+  certificateTtl(what: "client" | "serving", ms: () => number): void {
+    this.#ttls[what] = ms;
+  }
+
+  /** A certificate of the agent's could not be had. */
+  renewFailed(what: "client" | "serving"): void {
+    (what === "client" ? this.clientRenewErrors : this.serverRenewErrors).add();
+  }
+
+  /** A certificate of the agent's was replaced. @param usedMs its age */
+  rotated(what: "client" | "serving", usedMs: number): void {
+    if (what === "serving") this.serverRotation.observe({}, usedMs / 1000);
   }
 
   /** It was looked at whether a pod may use an image that is here. */

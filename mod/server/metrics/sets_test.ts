@@ -241,9 +241,29 @@ Deno.test("certificates: the time that is left, +Inf without one", () => {
   const security = new SecurityMetrics();
   const ttl = () => told(security, "kubelet_certificate_manager_client_ttl")[0];
   assert.equal(ttl(), "kubelet_certificate_manager_client_ttl_seconds +Inf");
-  security.expiry = () => ({ client: 90_000, now: 30_000 });
+  security.certificateTtl("client", () => 60_000);
   security.refresh();
   assert.equal(ttl(), "kubelet_certificate_manager_client_ttl_seconds 60");
+  assert.deepEqual(told(security, "kubelet_certificate_manager_server_ttl"), [
+    "kubelet_certificate_manager_server_ttl_seconds +Inf",
+  ]);
+  for (const what of ["client", "serving", "serving"] as const) security.renewFailed(what);
+  security.rotated("client", 1);
+  security.rotated("serving", 7_200_000);
+  assert.deepEqual(
+    ["kubelet_certificate_manager_client_expiration_renew_errors", "kubelet_server_expiration_renew_errors"].flatMap(
+      (name) => told(security, name),
+    ),
+    ["kubelet_certificate_manager_client_expiration_renew_errors 1", "kubelet_server_expiration_renew_errors 2"],
+  );
+  assert.deepEqual(told(security, "kubelet_certificate_manager_server_rotation_seconds_sum"), [
+    "kubelet_certificate_manager_server_rotation_seconds_sum 7200",
+  ]);
+  assert.deepEqual(told(security, "kubelet_podcertificate"), []);
+  security.podCertificates = () => [{ signer: "example.com/s", state: "fresh", count: 2 }];
+  assert.deepEqual(told(security, "kubelet_podcertificate"), [
+    'kubelet_podcertificate_states{signer_name="example.com/s",state="fresh"} 2',
+  ]);
   security.pluginConfiguration("a");
   security.pluginConfiguration("b");
   assert.deepEqual(told(security, "kubelet_credential_provider_config_info"), [
