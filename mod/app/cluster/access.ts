@@ -33,6 +33,9 @@ export function apiObserver(metrics: ClientMetrics): RequestObserver {
       }),
     received: ({ verb, host, bytes }) => metrics.responseBytes.observe({ host, verb }, bytes),
     waited: ({ verb, host, seconds }) => metrics.limited({ verb, host }, seconds),
+    transports: (open) => metrics.openTransports = open,
+    pluginCall: (outcome, code) => metrics.pluginCall(outcome, code),
+    pluginCertificate: (told) => metrics.pluginCertificate(told),
     retried: ({ verb, host, code }) => metrics.retried({ verb, host, code: Number(code) }),
   };
 }

@@ -55,7 +55,8 @@ export function createClients(
     cluster,
     host,
     clock,
-    ...(observer?.pluginCall ? { onCall: (outcome) => observer.pluginCall?.(outcome) } : {}),
+    onCall: (outcome, code) => observer?.pluginCall?.(outcome, code),
+    onCertificate: (told) => observer?.pluginCertificate?.(told),
   });
   const credentials = new Credentials({ kubeconfig, host, clock, log, ...(plugin ? { plugin } : {}) });
   const all: Connections[] = [];
@@ -74,6 +75,7 @@ export function createClients(
       ...(onSilence ? { onSilence } : {}),
     });
   };
+  observer?.transports?.(() => all.filter(({ open }) => open).length);
   return {
     credentials,
     main: make({

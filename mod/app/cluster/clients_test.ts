@@ -29,7 +29,7 @@ function setUp(config: Partial<Parameters<typeof createClients>[0]["config"]> = 
   const log = new RecordingLogger();
   const sent: HttpRequest[] = [];
   const made: { retired: boolean }[] = [];
-  const state = { silent: false };
+  const state = { silent: false, open: () => -1 };
   const open = (): Transport => {
     const one = { retired: false };
     made.push(one);
@@ -67,6 +67,7 @@ function setUp(config: Partial<Parameters<typeof createClients>[0]["config"]> = 
     clock,
     log,
     open,
+    observer: { transports: (open) => state.open = open },
   });
   return { clients, clock, log, sent, made, state };
 }
@@ -90,6 +91,7 @@ Deno.test("a heartbeat without an answer gives up the connections of all clients
   const ask = (client: typeof main) => client.get(resources.nodes, { name: "n" }, { signal });
   for (const client of [main, heartbeat, events]) await ask(client);
   assert.equal(made.length, 3, "each has its own");
+  assert.equal(state.open(), 3);
   state.silent = true;
   const late = assert.rejects(ask(heartbeat), { code: "Timeout" });
   await clock.advance(9999);
@@ -99,8 +101,10 @@ Deno.test("a heartbeat without an answer gives up the connections of all clients
   assert(made.every(({ retired }) => retired));
   assert.match(log.lines.at(-1)?.message ?? "", /did not answer a heartbeat in time/);
   state.silent = false;
+  assert.equal(state.open(), 0);
   await ask(main);
   assert.equal(made.length, 4);
+  assert.equal(state.open(), 1);
 });
 
 Deno.test("a call of the main client without an answer gives up its own connections only", async () => {

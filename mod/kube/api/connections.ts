@@ -25,6 +25,11 @@ export class Connections implements Disposable {
     return this.#generation;
   }
 
+  /** Whether there is a transport, to which requests go. */
+  get open(): boolean {
+    return this.#transport !== undefined;
+  }
+
   /** Sends a request with the identity of now. Rejects with a Network error that tells the innermost cause. */
   async send(request: HttpRequest): Promise<HttpResponse> {
     const { credentials, open } = this.#o;

@@ -1,9 +1,11 @@
+import "reflect-metadata";
+import { X509CertificateGenerator } from "@peculiar/x509";
 import assert from "@assert";
 import { FakeClock, turn } from "../../base/fake_clock.ts";
 import { FakeHost } from "../../base/fake_host.ts";
 import { RecordingLogger } from "../../base/log.ts";
 import { Credentials } from "./credentials.ts";
-import { ExecPlugin } from "./exec_plugin.ts";
+import { ExecPlugin, type PluginCertificate } from "./exec_plugin.ts";
 import type { KubeconfigCluster, KubeconfigUser } from "./kubeconfig.ts";
 
 const { signal } = new AbortController();
@@ -139,6 +141,7 @@ function pluginOf(answers: (object | string | { code: number })[], provideCluste
   const clock = new FakeClock();
   const calls: { env: Record<string, string> | undefined }[] = [];
   const outcomes: string[] = [];
+  const certificates: PluginCertificate[] = [];
   const host = new FakeHost({
     files: { "/ca": pem("ca") },
     run: (_command, _args, { env }) => {
@@ -168,9 +171,10 @@ function pluginOf(answers: (object | string | { code: number })[], provideCluste
     cluster: { ...cluster, certificateAuthority: { path: "/ca" } },
     host,
     clock,
-    onCall: (outcome) => outcomes.push(outcome),
+    onCall: (outcome, code) => outcomes.push(`${outcome} ${code}`),
+    onCertificate: (told) => certificates.push(told),
   });
-  return { clock, calls, outcomes, plugin, now: () => plugin.current(signal) };
+  return { clock, calls, outcomes, certificates, plugin, now: () => plugin.current(signal) };
 }
 
 Deno.test("a plugin is run once for all who wait, again when what it gave expires or is refused", async () => {
@@ -194,7 +198,36 @@ Deno.test("a plugin is run once for all who wait, again when what it gave expire
   assert.deepEqual(await now(), { token: "two" });
   plugin.forget();
   assert.deepEqual(await now(), { token: "three" });
-  assert.deepEqual(outcomes, ["no_error", "no_error", "no_error"]);
+  assert.deepEqual(outcomes, ["no_error 0", "no_error 0", "no_error 0"]);
+});
+
+/** A certificate that holds for an hour from a time on. */
+async function certificateFrom(ms: number): Promise<string> {
+  const signingAlgorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+  const keys = await crypto.subtle.generateKey(signingAlgorithm, true, ["sign", "verify"]);
+  const [notBefore, notAfter] = [new Date(ms), new Date(ms + 3_600_000)];
+  const made = await X509CertificateGenerator.createSelfSigned({ keys, signingAlgorithm, notBefore, notAfter });
+  return made.toString("pem");
+}
+
+Deno.test("each certificate of a plugin is told: when it ends, and how old the one before was; each call with its exit code", async () => {
+  const at = Date.UTC(2026, 0, 1);
+  const [first, second] = [await certificateFrom(at), await certificateFrom(at + 1000)];
+  const give = (clientCertificateData: string) => ({ clientCertificateData, clientKeyData: "key" });
+  const answers = [give(first), give(first), give(second), give("no certificate"), { code: 7 }];
+  const { plugin, now, certificates, outcomes, clock } = pluginOf(answers);
+  for (const _ of answers.slice(1)) {
+    await now();
+    plugin.forget();
+    await clock.advance(10_000);
+  }
+  await assert.rejects(now(), /exit code 7/);
+  const ends = at + 3_600_000;
+  assert.deepEqual(certificates, [
+    { notAfter: ends, replacedAgeMs: undefined },
+    { notAfter: ends + 1000, replacedAgeMs: 20_000 },
+  ]);
+  assert.equal(outcomes.at(-1), "plugin_execution_error 7");
 });
 
 Deno.test("a plugin that wants to know is told of the cluster", async () => {

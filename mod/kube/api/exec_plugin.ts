@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import type { Host } from "../../base/host.ts";
@@ -11,13 +12,23 @@ export interface PluginCredentials {
   readonly key?: string;
 }
 
+/** A certificate that a plugin gave. */
+export interface PluginCertificate {
+  /** When it ends, milliseconds since the epoch. */
+  readonly notAfter: number;
+  /** How old the one was that it replaces, milliseconds; undefined for the first. */
+  readonly replacedAgeMs: number | undefined;
+}
+
 export interface ExecPluginOptions {
   readonly exec: ExecConfig;
   readonly cluster: KubeconfigCluster;
   readonly host: Pick<Host, "run" | "readText">;
   readonly clock: Clock;
-  /** Told how each call ended, for metrics. */
-  readonly onCall?: (outcome: "no_error" | "plugin_execution_error" | "plugin_not_found_error") => void;
+  /** Told how each call ended and with which exit code (1 when there was none), for metrics. */
+  readonly onCall?: (outcome: "no_error" | "plugin_execution_error" | "plugin_not_found_error", code: number) => void;
+  /** Told of each certificate that is not the one before, for metrics. */
+  readonly onCertificate?: (told: PluginCertificate) => void;
 }
 
 /** How long a plugin may take, and how soon a failed one is run again, in milliseconds. */
@@ -33,6 +44,8 @@ export class ExecPlugin {
   #given: { readonly credentials: PluginCredentials; readonly expires: number } | undefined;
   #failed: { readonly error: unknown; readonly at: number } | undefined;
   #running: Promise<PluginCredentials> | undefined;
+  /** The last certificate. */
+  #certificate: { readonly pem: string; readonly notBefore: number } | undefined;
 
   constructor(options: ExecPluginOptions) {
     this.#o = options;
@@ -58,6 +71,7 @@ export class ExecPlugin {
   async #run(): Promise<PluginCredentials> {
     try {
       const { credentials, expires } = await this.#ask();
+      this.#tellCertificate(credentials.cert);
       this.#given = { credentials, expires };
       this.#failed = undefined;
       return credentials;
@@ -65,6 +79,16 @@ export class ExecPlugin {
       this.#failed = { error, at: this.#o.clock.now() };
       throw error;
     }
+  }
+
+  #tellCertificate(pem: string | undefined): void {
+    const { clock, onCertificate } = this.#o;
+    if (pem === undefined || pem === this.#certificate?.pem || !onCertificate) return;
+    const dates = datesOf(pem);
+    if (!dates) return; // whoever uses it says why it cannot be used
+    const before = this.#certificate;
+    this.#certificate = { pem, notBefore: dates.notBefore };
+    onCertificate({ notAfter: dates.notAfter, replacedAgeMs: before && clock.now() - before.notBefore });
   }
 
   async #ask(): Promise<{ credentials: PluginCredentials; expires: number }> {
@@ -84,16 +108,16 @@ export class ExecPlugin {
         signal: control.signal,
       });
     } catch (thrown) {
-      onCall?.(control.signal.aborted ? "plugin_execution_error" : "plugin_not_found_error");
+      onCall?.(control.signal.aborted ? "plugin_execution_error" : "plugin_not_found_error", 1);
       throw control.signal.aborted
         ? fail(`took longer than ${limitMs / 1000} s`, thrown)
         : fail(`can't be run: ${messageOf(thrown)}`, thrown);
     }
     if (answer.code !== 0) {
-      onCall?.("plugin_execution_error");
+      onCall?.("plugin_execution_error", answer.code);
       throw fail(`ended with exit code ${answer.code}: ${answer.stderr.trim().slice(-500)}`);
     }
-    onCall?.("no_error");
+    onCall?.("no_error", 0);
     return this.#read(answer.stdout, fail);
   }
 
@@ -145,6 +169,16 @@ export class ExecPlugin {
       // One that has expired already is used this once; asking again at once would give no other.
       expires: Math.max(expires, clock.now() + restMs),
     };
+  }
+}
+
+/** When the first certificate of a PEM text begins and ends; undefined when it cannot be read. */
+function datesOf(pem: string): { notBefore: number; notAfter: number } | undefined {
+  try {
+    const { validFromDate, validToDate } = new X509Certificate(pem);
+    return { notBefore: validFromDate.getTime(), notAfter: validToDate.getTime() };
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,3 +1,5 @@
+import type { PluginCertificate } from "./exec_plugin.ts";
+
 /** What is told of requests, for metrics (metrics.md, rest_client_…). Hosts are `name:port`, verbs HTTP's methods. */
 export interface RequestObserver {
   /** A request ended. `code` is the HTTP status, or `<error>` when there was no answer; sizes in bytes. */
@@ -15,6 +17,10 @@ export interface RequestObserver {
   waited?(told: { readonly verb: string; readonly host: string; readonly seconds: number }): void;
   /** A request is sent again because the server asked for time. */
   retried?(told: { readonly verb: string; readonly host: string; readonly code: string }): void;
+  /** Told once how many transports of the clients are open can be asked. */
+  transports?(open: () => number): void;
   /** A credential plugin was run. */
-  pluginCall?(outcome: string): void;
+  pluginCall?(outcome: string, code: number): void;
+  /** A credential plugin gave another certificate than before. */
+  pluginCertificate?(told: PluginCertificate): void;
 }

@@ -43,7 +43,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
   readonly work = new WorkMetrics();
   readonly resizes = new ResizeMetrics();
   readonly auth = new AuthMetrics();
-  readonly client = new ClientMetrics();
+  readonly client: ClientMetrics;
   readonly security = new SecurityMetrics();
   readonly plugins = new PluginMetrics();
   readonly startup: StartupMetrics;
@@ -149,6 +149,7 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
 
   constructor(options: { clock: Clock }) {
     this.#clock = options.clock;
+    this.client = new ClientMetrics(() => options.clock.now());
     this.startup = new StartupMetrics(() => options.clock.now());
     this.starts = new StartMetrics(() => options.clock.now());
     for (const zero of [this.startedPods, this.startedPodErrors, this.usernsPods, this.usernsPodErrors]) {

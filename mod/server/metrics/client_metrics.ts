@@ -1,5 +1,7 @@
-import { counter, gauge, MetricSet } from "./metric_set.ts";
+import type { PluginCertificate } from "../../kube/api/exec_plugin.ts";
+import { counter, MetricSet } from "./metric_set.ts";
 import { Histogram } from "./registry.ts";
+import type { MetricsPage } from "./text.ts";
 
 /** A request of the agent's own to the API server that has ended. */
 export interface ClientRequest {
@@ -54,24 +56,49 @@ export class ClientMetrics extends MetricSet {
     help: "How long requests waited for the client's own rate limit, seconds",
     buckets: seconds,
   });
-  readonly transports = gauge("rest_client_transport_cache_entries", "Transports that are kept");
-  readonly certificateSweeps = counter(
-    "rest_client_transport_cert_rotation_gc_calls_total",
-    "Looks for certificates that are out of use",
-  );
+  readonly pluginCalls = counter("rest_client_exec_plugin_call_total", "Runs of the credential plugin, by their ends", {
+    vec: true,
+  });
   readonly pluginCertificateAge = new Histogram({
     name: "rest_client_exec_plugin_certificate_rotation_age",
     help: "Age of certificates of credential plugins when they were replaced, seconds",
     buckets: certificateAges,
   }).begin();
-  readonly pluginExpiry = gauge(
-    "rest_client_exec_plugin_ttl_seconds",
-    "Time until a certificate of a credential plugin ends, seconds; +Inf without any",
-  );
+  /** Asked when a page is made how many transports are open. */
+  openTransports: () => number = () => 0;
+  /** When the certificate of the credential plugin ends, milliseconds since the epoch. */
+  #pluginCertificateEnds = Infinity;
+  readonly #now: () => number;
 
-  constructor() {
+  /** @param now milliseconds since the epoch */
+  constructor(now: () => number) {
     super();
-    this.pluginExpiry.set({}, Infinity);
+    this.#now = now;
+  }
+
+  override writeTo(page: MetricsPage): void {
+    super.writeTo(page);
+    const put = (name: string, help: string, value: number) => {
+      page.family(name, "gauge", help);
+      page.sample(name, {}, value);
+    };
+    put("rest_client_transport_cache_entries", "Transports that are kept", this.openTransports());
+    put(
+      "rest_client_exec_plugin_ttl_seconds",
+      "Time until a certificate of a credential plugin ends, seconds; +Inf without any",
+      (this.#pluginCertificateEnds - this.#now()) / 1000,
+    );
+  }
+
+  /** The credential plugin was run. */
+  pluginCall(outcome: string, code: number): void {
+    this.pluginCalls.add({ call_status: outcome, code: String(code) });
+  }
+
+  /** The credential plugin gave another certificate. */
+  pluginCertificate({ notAfter, replacedAgeMs }: PluginCertificate): void {
+    this.#pluginCertificateEnds = notAfter;
+    if (replacedAgeMs !== undefined) this.pluginCertificateAge.observe({}, replacedAgeMs / 1000);
   }
 
   request({ verb, host, code, method, seconds, sentBytes, receivedBytes }: ClientRequest): void {

@@ -46,7 +46,7 @@ const notTold: readonly { readonly path: string; readonly names: RegExp; readonl
   },
   {
     path: "/metrics",
-    names: /^rest_client_(dns_resolution|exec_plugin_(call|policy)|transport_(ca_reload|cache_gc|create))/,
+    names: /^rest_client_(dns_resolution|exec_plugin_policy|transport_(ca_reload|cache_gc|cert_rotation_gc|create))/,
     why: "internals of the Go client: Deno looks names up and keeps connections by itself",
   },
   { path: "/metrics", names: /^workqueue_/, why: "queues of the Go client's libraries; nothing here does the same" },

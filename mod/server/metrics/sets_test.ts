@@ -222,7 +222,7 @@ Deno.test("who asks is counted under few names", () => {
 });
 
 Deno.test("calls of the API server: nothing before the first, then by host", () => {
-  const client = new ClientMetrics();
+  const client = new ClientMetrics(() => 60_000);
   assert.deepEqual(told(client, "rest_client_request"), []);
   client.request({ verb: "GET", host: "h:1", code: 200, method: "GET", seconds: .1, receivedBytes: 5 });
   client.retried({ verb: "GET", host: "h:1", code: "<error>" });
@@ -230,6 +230,20 @@ Deno.test("calls of the API server: nothing before the first, then by host", () 
   assert.deepEqual(told(client, "rest_client_requests_total"), [
     'rest_client_requests_total{code="200",host="h:1",method="GET"} 1',
   ]);
+  assert.deepEqual(told(client, "rest_client_exec_plugin_call"), []);
+  assert.deepEqual(told(client, "rest_client_exec_plugin_ttl"), ["rest_client_exec_plugin_ttl_seconds +Inf"]);
+  client.pluginCall("plugin_execution_error", 3);
+  client.pluginCertificate({ notAfter: 90_000, replacedAgeMs: undefined });
+  client.pluginCertificate({ notAfter: 120_000, replacedAgeMs: 5000 });
+  client.openTransports = () => 3;
+  assert.deepEqual(told(client, "rest_client_exec_plugin_call"), [
+    'rest_client_exec_plugin_call_total{call_status="plugin_execution_error",code="3"} 1',
+  ]);
+  assert.deepEqual(told(client, "rest_client_exec_plugin_ttl"), ["rest_client_exec_plugin_ttl_seconds 60"]);
+  assert.deepEqual(told(client, "rest_client_exec_plugin_certificate_rotation_age_sum"), [
+    "rest_client_exec_plugin_certificate_rotation_age_sum 5",
+  ]);
+  assert.deepEqual(told(client, "rest_client_transport_cache_entries"), ["rest_client_transport_cache_entries 3"]);
   assert.equal(told(client, "rest_client_request_size_bytes").length, 0, "what is not known is not told");
   assert.equal(
     told(client, "rest_client_response_size_bytes_count")[0],
