@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync } from "node:fs";
+import { asciiText } from "./ascii.ts";
 import { isAbsent } from "./deno_read_now.ts";
 import type { KeptFile } from "./host.ts";
 import { errnoOf, hostError } from "./host_error.ts";
@@ -24,7 +25,9 @@ export function makeFileKeeper(): (path: string) => KeptFile | undefined {
         try {
           // From its beginning: the kernel makes the text up anew.
           const n = readSync(file, buffer, 0, bufferBytes, 0);
-          return n < bufferBytes ? decoder.decode(buffer.subarray(0, n)) : undefined;
+          if (n >= bufferBytes) return undefined;
+          const bytes = buffer.subarray(0, n);
+          return asciiText(bytes) ?? decoder.decode(bytes);
         } catch (thrown) {
           if (isAbsent(thrown)) return undefined;
           // Deno closes descriptors of unix sockets twice at times, and so may have closed this one: it is no more ours.
