@@ -77,10 +77,11 @@ export class Core {
     return this.line.carry({ call, target, options, deadlineMs: this.timeoutMs + extraMs }, work);
   }
 
-  /** The time in nanoseconds, never the same twice. */
+  /** The wall time in nanoseconds, not the same twice within one millisecond; earlier after a clock was set back. */
   stamp(): bigint {
     const now = BigInt(Math.floor(this.clock.now())) * 1_000_000n;
-    this.#lastStamp = now > this.#lastStamp ? now : this.#lastStamp + 1n;
+    const same = this.#lastStamp >= now && this.#lastStamp - now < 1_000_000n;
+    this.#lastStamp = same ? this.#lastStamp + 1n : now;
     return this.#lastStamp;
   }
 

@@ -184,6 +184,7 @@ export function createContainerGC(options: ContainerGCOptions): ContainerGC {
       sandboxes: [...boxes.values()].map((s): GcSandbox => ({
         id: s.id,
         podUid: uidOf(s),
+        attempt: s.metadata?.attempt ?? 0,
         createdAt: Number(s.createdAt / 1_000_000n),
         ready: s.state === PodSandboxState.SANDBOX_READY,
       })),

@@ -29,6 +29,7 @@ export interface GcSandbox {
   readonly id: string;
   readonly podUid: string;
   readonly createdAt: number;
+  readonly attempt?: number;
   readonly ready: boolean;
 }
 
@@ -58,8 +59,10 @@ export interface GcInput {
   readonly now: number;
 }
 
-/** Newest first; of the same age the one with the higher attempt, then the one listed first. */
-const newestFirst = (a: Aged, b: Aged) => b.createdAt - a.createdAt || (b.attempt ?? 0) - (a.attempt ?? 0);
+/** Newest first by age, of the same age the one with the higher attempt, then the one listed first. */
+const youngestFirst = (a: Aged, b: Aged) => b.createdAt - a.createdAt || (b.attempt ?? 0) - (a.attempt ?? 0);
+/** Newest first among those of one name, by attempt: the wall clock may have been set back between two of them. */
+const newestFirst = (a: Aged, b: Aged) => (b.attempt ?? 0) - (a.attempt ?? 0) || b.createdAt - a.createdAt;
 type Aged = { readonly createdAt: number; readonly attempt?: number };
 const gone = "its pod is gone or was evicted";
 
@@ -97,7 +100,7 @@ function planContainers(input: GcInput, podGone: (uid: string) => boolean): Remo
     if (!newest) continue;
     const isGone = podGone(newest.podUid);
     const dead = instances.filter((c) =>
-      c.state !== "running" && now - c.createdAt >= policy.minAgeMs &&
+      c.state !== "running" && isOldEnough(now - c.createdAt, policy.minAgeMs) &&
       // The newest may have been created this moment and be about to start.
       !(c === newest && c.state === "created" && !isGone)
     );
@@ -106,6 +109,11 @@ function planContainers(input: GcInput, podGone: (uid: string) => boolean): Remo
   }
   limitOnNode(kept.filter((unit) => unit.length > 0), policy.maxContainers, removals);
   return removals.sort((a, b) => a.item.createdAt - b.item.createdAt);
+}
+
+/** Of what was made after now, by a clock that was set back since, nobody knows the age; it is not kept until then. */
+function isOldEnough(ageMs: number, minAgeMs: number): boolean {
+  return ageMs < 0 || ageMs >= minAgeMs;
 }
 
 /** Keeps the `most` newest (all, when negative), notes the others as removals and returns what is kept. */
@@ -128,7 +136,7 @@ function limitOnNode(units: GcContainer[][], most: number, removals: Removal<GcC
   if (most < 0 || count() <= most) return;
   const share = Math.max(1, Math.floor(most / units.length));
   units = units.map((unit) => trim(unit, share, removals, "DeadContainersOnNode"));
-  if (count() > most) trim(units.flat().sort(newestFirst), most, removals, "DeadContainersOnNode");
+  if (count() > most) trim(units.flat().sort(youngestFirst), most, removals, "DeadContainersOnNode");
 }
 
 function planSandboxes(

@@ -180,3 +180,28 @@ Deno.test("of instances created in one millisecond the higher attempt is the new
     assert.deepEqual(plan.containers.map((r) => r.item.id), ["0"]);
   }
 });
+
+Deno.test("a clock that was set back: the newest instance and sandbox are told by their attempts, and none stays for its age", () => {
+  const dead = (attempt: number, createdAt: number): GcContainer => ({
+    id: `c${attempt}`,
+    podUid: "p",
+    name: "a",
+    sandboxId: `s${attempt}`,
+    state: "exited",
+    attempt,
+    createdAt,
+  });
+  const plan = planContainerGC({
+    containers: [dead(0, 900), dead(1, 20)],
+    sandboxes: [
+      { id: "s0", podUid: "p", attempt: 0, createdAt: 900, ready: false },
+      { id: "s1", podUid: "p", attempt: 1, createdAt: 20, ready: false },
+    ],
+    mayGo: () => false,
+    sourcesReady: true,
+    policy: { ...defaultGcPolicy, minAgeMs: 10 },
+    now: 50,
+  });
+  assert.deepEqual(plan.containers.map((r) => r.item.id), ["c0"]);
+  assert.deepEqual(plan.sandboxes.map((r) => r.item.id), ["s0"]);
+});

@@ -132,8 +132,12 @@ export function ownerOf(listed: { labels: Record<string, string> }): {
   return uid && name && namespace ? { uid, name, namespace } : undefined;
 }
 
-/** Newest first: by creation time, then attempt; the order that every reader of an ObservedPod relies on. */
+/**
+ * Newest first: by attempt, which each new instance has one higher than the last, and of the same attempt by creation
+ * time; the order that every reader of an ObservedPod relies on. Not by time first: the wall clock may be set back, and
+ * an instance that runs must not look older than one that has ended before it.
+ */
 export function newestFirst(a: ObservedContainer | ObservedSandbox, b: ObservedContainer | ObservedSandbox): number {
   const attempt = (x: ObservedContainer | ObservedSandbox) => "restartCount" in x ? x.restartCount : x.attempt;
-  return b.createdAt - a.createdAt || attempt(b) - attempt(a);
+  return attempt(b) - attempt(a) || b.createdAt - a.createdAt;
 }

@@ -28,6 +28,12 @@ interface Restarts {
 /** What the agent does itself, without the runtime: such a record is of no call. */
 const ownActions = new Set(["CgroupKill", "MountVolume"]);
 
+/** Calls that change something at one moment of time. */
+const atOnceLimit = 2000;
+
+/** Reasons that mean that nobody wants a pod any more. */
+const removals = new Set(["PodDeleted", "PodRemoved", "PodGone", "SourceRemoved", "Orphaned"]);
+
 /** Watches a world and says so, through `World.fail`, when one of the agent's invariants does not hold. */
 export class Invariants {
   readonly #world: World;
@@ -43,6 +49,8 @@ export class Invariants {
   /** Calls that have no record yet, with the life that made them. */
   readonly #open: { key: string; life: number; index: number }[] = [];
   #seen = 0;
+  #atOnce = 0;
+  #atOnceAt = 0;
   #life = 0;
   /** While set, what the agent publishes of these pods must not get worse. */
   transparent: { uids: ReadonlySet<string>; ready: ReadonlySet<string> } | undefined;
@@ -146,6 +154,7 @@ export class Invariants {
 
   #onMutation(call: string, target: string, error: unknown): void {
     const { trace, runtime } = this.#world;
+    this.#noStorm();
     const words = error === undefined ? "" : ` -> ${error instanceof Error ? error.message : String(error)}`;
     const snapshot = runtime.snapshot();
     const container = snapshot.containers.find((c) => c.id === target);
@@ -159,6 +168,14 @@ export class Invariants {
       if (container) this.#started(container, snapshot);
       this.check(snapshot);
     }
+  }
+
+  /** Work without end needs time: an agent that does so much at one moment goes round in circles. */
+  #noStorm(): void {
+    const now = this.#world.clock.now();
+    this.#atOnce = now === this.#atOnceAt ? this.#atOnce + 1 : 0;
+    this.#atOnceAt = now;
+    if (this.#atOnce > atOnceLimit) this.#world.fail("no storm", `${atOnceLimit} calls to the runtime at one moment`);
   }
 
   /** Invariant 8: a restart after an exit comes no sooner than the back-off allows. */
@@ -190,9 +207,18 @@ export class Invariants {
     if (record.reason === "" || record.message === "") {
       this.#world.fail("journal", `${record.action} of ${record.target} has no reason`);
     }
+    this.#mustGoOn(record);
     if (ownActions.has(record.action) || !/^[A-Z][a-z]+[A-Z]/.test(record.action)) return;
     const key = `${life} ${record.action} ${record.target} ${record.at}`;
     this.#records.set(key, (this.#records.get(key) ?? 0) + 1);
+  }
+
+  /** A pod that the API server has and that nobody deleted goes on, whatever the server answers and whenever it is away. */
+  #mustGoOn({ action, reason, message, pod }: JournalRecord): void {
+    if (!pod || !removals.has(reason) || !/^(Stop|Remove)/.test(action)) return;
+    const found = this.#world.cluster?.pods().find(({ metadata }) => metadata.uid === pod.uid);
+    if (!found || found.metadata.deletionTimestamp !== undefined || ranks[found.status?.phase ?? ""] === 2) return;
+    this.#world.fail("pods go on", `${pod.name} is wanted, but there was ${action} because ${reason}: ${message}`);
   }
 
   /** Notes which life has made the calls since the last look. */

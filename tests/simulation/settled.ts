@@ -76,7 +76,7 @@ export function turnedAway(status: PodStatus): boolean {
 
 function ofPod(snapshot: Snapshot, uid: string): SnapshotContainer[] {
   return snapshot.containers.filter((c) => c.uid === uid).sort((a, b) =>
-    b.createdAt - a.createdAt || b.attempt - a.attempt
+    b.attempt - a.attempt || b.createdAt - a.createdAt
   );
 }
 
