@@ -6,12 +6,14 @@ const messageLength = 4096;
 /** The longest pause that is taken from a server, in seconds: one slip of it must not silence the node for days. */
 const longestAsked = 300;
 
-/** What a code means when the server does not say it in a Status. */
+/**
+ * What a code means when the server does not say it in a Status. 404 is not among them: a gateway that knows no way, or a
+ * server that does not serve a path yet, answers it of objects that are there.
+ */
 const reasons: Readonly<Record<number, string>> = {
   400: "BadRequest",
   401: "Unauthorized",
   403: "Forbidden",
-  404: "NotFound",
   405: "MethodNotAllowed",
   406: "NotAcceptable",
   409: "Conflict",

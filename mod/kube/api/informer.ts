@@ -48,6 +48,8 @@ class Reflector<T extends KubeObject> implements Informer<T> {
   #isSynced = false;
   /** The version reached; undefined when a list is needed. */
   #version: string | undefined;
+  /** Whether the watch has got beyond the version that it began with. */
+  #advanced = false;
 
   constructor(options: InformerOptions<T>) {
     this.#o = options;
@@ -83,6 +85,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
     const delays = new RetryDelays({ clock, random });
     while (true) {
       if (signal.aborted) throw abortedBy(signal);
+      this.#advanced = false;
       try {
         if (this.#version === undefined) await this.#list(signal);
         await this.#watch(signal);
@@ -91,6 +94,8 @@ class Reflector<T extends KubeObject> implements Informer<T> {
         this.#o.onFailure?.(asError(thrown));
         const relist = hasExpired(thrown);
         if (relist) this.#version = undefined;
+        // A connection that breaks now and then is not a server that is away; lists without end are dear, though.
+        if (this.#advanced && !relist) delays.worked();
         const asked = thrown instanceof ApiError ? thrown.retryAfterMs ?? 0 : 0;
         const waitMs = Math.max(delays.next(), asked);
         log.detail(relist ? 3 : 1, "list and watch of the API server are begun anew", {
@@ -145,20 +150,26 @@ class Reflector<T extends KubeObject> implements Informer<T> {
     for await (const event of watch) {
       told = true;
       if (event.type === "BOOKMARK") {
-        this.#version = event.resourceVersion || this.#version;
+        this.#reach(event.resourceVersion);
         continue;
       }
       const { object } = event;
       if (event.type === "DELETED") this.#drop(keyOf(nameOf(object)), object);
       else this.#put(object);
-      // An object without a version would make the next watch begin with everything.
-      this.#version = object.metadata?.resourceVersion || this.#version;
+      this.#reach(object.metadata?.resourceVersion);
     }
     const leftMs = shortWatchMs - (clock.now() - began);
     if (leftMs <= 0) return;
     if (!told) throw new Error("the watch ended at once, without any event");
     // A server that ends each watch after one event is not to be asked without pause.
     await clock.sleep(Math.min(leftMs, shortWatchMs), signal);
+  }
+
+  /** An object or bookmark without a version would make the next watch begin with everything. */
+  #reach(version: string | undefined): void {
+    if (!version || version === this.#version) return;
+    this.#version = version;
+    this.#advanced = true;
   }
 
   #put(given: T): void {

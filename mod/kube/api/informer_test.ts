@@ -155,6 +155,23 @@ Deno.test("a server that ends each watch after one event is asked once a second;
   await stop();
 });
 
+Deno.test("a watch that broke after it had told something does not lengthen the delays; one that told nothing does", async () => {
+  const { api, clock, informer, run, signal, log } = setUp();
+  const stop = run();
+  await informer.whenSynced(signal);
+  const waited = () => log.lines.at(-1)?.fields.waitMs;
+  for (const [tells, ms] of [[true, 800], [true, 800], [false, 1600], [false, 3200], [true, 800]] as const) {
+    if (tells) api.create(resources.pods, podOf(`pod-${log.lines.length}`));
+    await turn();
+    api.cutWatches();
+    await turn();
+    assert.equal(waited(), ms);
+    await clock.advance(ms);
+    assert.equal(api.watches, 1);
+  }
+  await stop();
+});
+
 Deno.test("a server that asks for time gets it; a handler that throws stops nothing", async () => {
   const { api, clock, informer, run, lists, log } = setUp({
     onChange: () => {

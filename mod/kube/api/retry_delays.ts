@@ -6,7 +6,10 @@ const firstMs = 800;
 const longestMs = 30_000;
 const quietMs = 120_000;
 
-/** Delays between tries to list and watch: each twice the last one, stretched by up to as much again. */
+/**
+ * Delays between tries to list and watch: each twice the last one, stretched by up to as much again. They begin anew
+ * after some quiet, and when a try has got somewhere.
+ */
 export class RetryDelays {
   readonly #clock: Clock;
   readonly #random: Random;
@@ -16,6 +19,11 @@ export class RetryDelays {
   constructor(options: { clock: Clock; random: Random }) {
     this.#clock = options.clock;
     this.#random = options.random;
+  }
+
+  /** The last try got somewhere before it failed. */
+  worked(): void {
+    this.#ms = firstMs;
   }
 
   /** Milliseconds to wait before the next try. */

@@ -144,9 +144,9 @@ export class ApiError extends KubeletError {
   }
 }
 
-/** Whether a call failed because the object is not there. */
+/** Whether a call failed because the object is not there, in the API server's own words. */
 export function isApiNotFound(thrown: unknown): boolean {
-  return thrown instanceof ApiError && thrown.status === 404;
+  return thrown instanceof ApiError && thrown.status === 404 && thrown.reason === "NotFound";
 }
 
 /** Whether a call failed because the object has changed meanwhile, or has another UID. */
