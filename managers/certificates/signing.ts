@@ -1,7 +1,7 @@
 import type { Clock } from "../../mod/base/clock.ts";
+import { Deadline } from "../../mod/base/deadline.ts";
 import { isAborted, KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Logger } from "../../mod/base/log.ts";
-import { Deadline } from "../../mod/kube/api/deadline.ts";
 import {
   type ApiClient,
   isAlreadyExists,

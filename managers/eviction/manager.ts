@@ -2,6 +2,7 @@ import type { Clock } from "../../mod/base/clock.ts";
 import { asError, messageOf } from "../../mod/base/errors.ts";
 import type { Journal } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import { within } from "../../mod/base/within.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { criticalPriority, isCritical, isMirror, podFullName, podRef } from "../../mod/kube/pod.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
@@ -181,16 +182,7 @@ export class EvictionManager {
 
   /** Waits for something that may hang, for as long as a reading is good for. */
   async #within<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-    const patience = new AbortController();
-    const both = AbortSignal.any([signal, patience.signal]);
-    const late = this.#o.clock.sleep(readingLimitMs, both).then((): never => {
-      throw new Error(`no answer within ${readingLimitMs / 1000} s`);
-    });
-    try {
-      return await Promise.race([work, late]);
-    } finally {
-      patience.abort();
-    }
+    return await within({ clock: this.#o.clock, ms: readingLimitMs, signal, what: "no answer" }, () => work);
   }
 
   /** Logs what is wrong when it is new, and again only after it was well meanwhile. */

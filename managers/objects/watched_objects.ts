@@ -1,4 +1,5 @@
 import type { Clock } from "../../mod/base/clock.ts";
+import { Deadline } from "../../mod/base/deadline.ts";
 import { KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { Scope } from "../../mod/base/scope.ts";
@@ -155,19 +156,13 @@ export class WatchedObjects<T extends KeptObject> implements ObjectStore<T> {
   }
 
   async #synced(informer: Informer<T>, signal: AbortSignal): Promise<boolean> {
-    const controller = new AbortController();
-    const abort = () => controller.abort(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
-    if (signal.aborted) abort();
-    using _limit = this.#o.clock.after(syncWaitMs, () => controller.abort());
+    using limit = new Deadline({ clock: this.#o.clock, signal, ms: syncWaitMs });
     try {
-      await informer.whenSynced(controller.signal);
+      await informer.whenSynced(limit.signal);
       return true;
     } catch (thrown) {
-      if (signal.aborted || !controller.signal.aborted) throw thrown;
+      if (!limit.over) throw thrown;
       return false;
-    } finally {
-      signal.removeEventListener("abort", abort);
     }
   }
 

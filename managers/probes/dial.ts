@@ -1,7 +1,8 @@
 import net from "node:net";
 import tls from "node:tls";
 import type { Clock } from "../../mod/base/clock.ts";
-import { abortedBy, KubeletError } from "../../mod/base/errors.ts";
+import { Deadline } from "../../mod/base/deadline.ts";
+import { KubeletError } from "../../mod/base/errors.ts";
 import { hostPort } from "./request.ts";
 
 /**
@@ -13,19 +14,9 @@ export async function withDeadline<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const { clock, ms, signal } = options;
-  if (signal?.aborted) throw abortedBy(signal);
-  const controller = new AbortController();
-  const onAbort = () => signal && controller.abort(abortedBy(signal));
-  const timer = ms > 0
-    ? clock.after(ms, () => controller.abort(new KubeletError("Timeout", `no answer within ${ms} ms`)))
-    : undefined;
-  signal?.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await work(controller.signal);
-  } finally {
-    timer?.[Symbol.dispose]();
-    signal?.removeEventListener("abort", onAbort);
-  }
+  using deadline = new Deadline({ clock, signal, what: "no answer", ...(ms > 0 ? { ms } : {}) });
+  deadline.signal.throwIfAborted();
+  return await work(deadline.signal);
 }
 
 /** What a failed connect says, in the words users know from the kubelet. */

@@ -1,5 +1,6 @@
 import type { RuntimeService } from "../../cri/api.ts";
 import type { Clock } from "../../mod/base/clock.ts";
+import { Deadline } from "../../mod/base/deadline.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import type { Because, Journal } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
@@ -162,19 +163,14 @@ export class Killer {
   /** Runs preStop for at most the grace period; a hook that fails is told and does not stop the kill. */
   async #preStop(request: KillRequest, one: ContainerKill, handler: LifecycleHandler): Promise<void> {
     const { pod, podIP, signal } = request;
-    const limit = new AbortController();
-    const onAbort = () => limit.abort(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    using _timer = this.#o.clock.after(one.graceSeconds * 1000, () => limit.abort());
+    using limit = new Deadline({ clock: this.#o.clock, signal, ms: one.graceSeconds * 1000 });
     try {
       const request = { handler, pod, containerName: one.name, containerId: one.id, podIP, signal: limit.signal };
       await this.#o.hooks.run(request);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       const container = podContainers(pod).find((c) => c.spec.name === one.name);
-      const late = limit.signal.aborted
-        ? `not done within the grace period of ${one.graceSeconds} s`
-        : messageOf(thrown);
+      const late = limit.over ? `not done within the grace period of ${one.graceSeconds} s` : messageOf(thrown);
       this.#o.log.warn("preStop hook failed", { container: one.name, error: late });
       this.#o.events.pod({
         pod,
@@ -183,8 +179,6 @@ export class Killer {
         message: "PreStopHook failed",
         ...(container ? { fieldPath: containerPath(container) } : {}),
       });
-    } finally {
-      signal.removeEventListener("abort", onAbort);
     }
   }
 }

@@ -10,13 +10,13 @@ import type { BoundPod } from "../../mod/kube/types.ts";
 import type { PodActions, Why } from "../../mod/pod/actions.ts";
 import type { ObservedPod } from "../../mod/pod/observed.ts";
 import type { Clock } from "../../mod/base/clock.ts";
+import { within } from "../../mod/base/within.ts";
 import type { Killer } from "./kill.ts";
 import { resizeRestart } from "../../mod/pod/decide/kills.ts";
 import type { Resizer } from "./resizer.ts";
 import { type Starter, startFailure } from "./start.ts";
-import { NotStopped } from "./stop_steps.ts";
+import { NotStopped, stopSlackMs } from "./stop_steps.ts";
 import type { PodBuilder, PodSituation } from "./types.ts";
-import { within } from "./within.ts";
 
 export interface RunnerOptions {
   runtime: Pick<
@@ -130,7 +130,7 @@ export class PodRunner {
     const began = clock.now();
     try {
       await within(
-        { clock, ms: sandboxStopMs, signal, what: `StopPodSandbox ${id}` },
+        { clock, ms: sandboxStopMs, slackMs: stopSlackMs, signal, what: `StopPodSandbox ${id}: no end` },
         (limited) => runtime.stopPodSandbox(id, { because, signal: limited, timeoutMs: sandboxStopMs }),
       );
     } catch (thrown) {

@@ -1,5 +1,6 @@
 import { RuntimeError, type RuntimeService, type SandboxConfigInit } from "../../cri/api.ts";
 import type { Clock } from "../../mod/base/clock.ts";
+import { Deadline } from "../../mod/base/deadline.ts";
 import { KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Because } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
@@ -183,10 +184,8 @@ export class Starter {
     const handler = container.spec.lifecycle?.postStart;
     if (!handler) return;
     // A hook has no time limit of its own, and the runtime may never answer for a container that has ended meanwhile.
-    const limit = new AbortController();
-    const onAbort = () => limit.abort(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    using _exit = this.#o.exits.when(id, () => limit.abort());
+    using limit = new Deadline({ clock: this.#o.clock, signal });
+    using _exit = this.#o.exits.when(id, () => limit.end());
     try {
       await this.#o.hooks.run({
         handler,
@@ -210,8 +209,6 @@ export class Starter {
         signal,
       });
       throw new StartError("PostStartHookError", why.message, { cause: thrown });
-    } finally {
-      signal.removeEventListener("abort", onAbort);
     }
   }
 

@@ -3,11 +3,13 @@ import type { Clock } from "../../mod/base/clock.ts";
 import { asError, isAborted, KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Because, Journal } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import { within } from "../../mod/base/within.ts";
 import type { GroupKiller } from "../cgroups/types.ts";
-import { within } from "./within.ts";
 
 /** How long after a container's grace the runtime may take to tell its end, and to carry out a kill; milliseconds. */
 export const stopBoundMs = 30_000;
+/** How much later than its own deadline a call is left, milliseconds: it is to tell by itself that it was late. */
+export const stopSlackMs = 1000;
 
 export interface StopStepsOptions {
   readonly runtime: Pick<RuntimeService, "stopContainer">;
@@ -88,7 +90,7 @@ export class StopSteps {
     const { runtime, clock } = this.#o;
     try {
       await within(
-        { clock, ms: boundMs, signal, what: `StopContainer ${id}` },
+        { clock, ms: boundMs, slackMs: stopSlackMs, signal, what: `StopContainer ${id}: no end` },
         (limited) => runtime.stopContainer(id, seconds, { because, signal: limited, timeoutMs: boundMs }),
       );
       return undefined;

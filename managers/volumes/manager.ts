@@ -1,5 +1,6 @@
 import { Backoff } from "../../mod/base/backoff.ts";
 import type { Clock } from "../../mod/base/clock.ts";
+import { Deadline } from "../../mod/base/deadline.ts";
 import { abortedBy, asError, isAborted, KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Host } from "../../mod/base/host.ts";
 import type { Logger } from "../../mod/base/log.ts";
@@ -156,7 +157,8 @@ class Manager implements VolumeManager, SubPaths, VolumeCounts, LeftVolumes {
         continue;
       }
       try {
-        const mounted = await this.#within(deadline, signal, (limited) => this.#setUp(pod, volume, plugin, limited));
+        using limit = new Deadline({ clock, signal, ms: left });
+        const mounted = await this.#setUp(pod, volume, plugin, limit.signal);
         this.#backoff.reset(key);
         if (last) {
           const because = { pod: podRef(pod), reason: "Mounted", message: `volume "${volume.name}" is there now` };
@@ -201,8 +203,8 @@ class Manager implements VolumeManager, SubPaths, VolumeCounts, LeftVolumes {
     const stale = this.#stale.get(uid) ?? new Set();
     if (this.#backoff.remaining(key) > 0) return shown;
     try {
-      const deadline = this.#o.clock.now() + refreshLimit;
-      const mounted = await this.#within(deadline, signal, (limited) => this.#setUp(pod, volume, plugin, limited));
+      using limit = new Deadline({ clock: this.#o.clock, signal, ms: refreshLimit });
+      const mounted = await this.#setUp(pod, volume, plugin, limit.signal);
       this.#backoff.reset(key);
       if (stale.delete(volume.name) && stale.size === 0) this.#stale.delete(uid);
       return mounted;
@@ -240,21 +242,6 @@ class Manager implements VolumeManager, SubPaths, VolumeCounts, LeftVolumes {
     } finally {
       signal.removeEventListener("abort", abort);
       if (sleepers.delete(resolve) && sleepers.size === 0) this.#sleepers.delete(podUid);
-    }
-  }
-
-  /** Runs with a signal that also aborts at the deadline. */
-  async #within<T>(deadline: number, signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const controller = new AbortController();
-    const abort = () => controller.abort(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
-    if (signal.aborted) abort();
-    const timer = this.#o.clock.after(deadline - this.#o.clock.now(), () => controller.abort());
-    try {
-      return await run(controller.signal);
-    } finally {
-      timer[Symbol.dispose]();
-      signal.removeEventListener("abort", abort);
     }
   }
 

@@ -1,5 +1,6 @@
 import { concatBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
+import { Deadline } from "../base/deadline.ts";
 import { asError, isAborted, KubeletError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { BoundPod } from "../kube/types.ts";
@@ -114,14 +115,9 @@ export class HttpSource implements PodSource {
 
   async #fetch(signal: AbortSignal): Promise<Uint8Array> {
     const { clock, fetch, url } = this.#options;
-    const stop = new AbortController();
-    const onAbort = () => stop.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    const slow = new KubeletError("Timeout", `${this.#shownUrl}: no answer within ${timeoutMs / 1000} s`);
-    using _timer = clock.after(timeoutMs, () => stop.abort(slow));
+    using limit = new Deadline({ clock, signal, ms: timeoutMs, what: `${this.#shownUrl}: no answer` });
     try {
-      const response = await fetch(url, { method: "GET", headers: this.#headers(), signal: stop.signal });
+      const response = await fetch(url, { method: "GET", headers: this.#headers(), signal: limit.signal });
       if (response.status !== 200) {
         await response.body?.cancel();
         const status = `${response.status} ${response.statusText}`.trim();
@@ -129,12 +125,12 @@ export class HttpSource implements PodSource {
       }
       return await readAll(response, this.#shownUrl);
     } catch (thrown) {
-      if (stop.signal.reason === slow) throw slow;
+      if (limit.over) throw limit.signal.reason;
       if (thrown instanceof KubeletError) throw thrown;
       throw new KubeletError("Network", `${this.#shownUrl}: ${messageOf(thrown)}`, { cause: thrown });
     } finally {
-      signal.removeEventListener("abort", onAbort);
-      stop.abort();
+      // What is left of an answer that nobody reads on.
+      limit.end();
     }
   }
 

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../../../mod/base/clock.ts";
 import { parseDuration } from "../../../mod/base/duration.ts";
-import { abortedBy, isAborted, KubeletError, messageOf } from "../../../mod/base/errors.ts";
+import { abortedBy, KubeletError, messageOf } from "../../../mod/base/errors.ts";
 import type { Host } from "../../../mod/base/host.ts";
 import type { Logger } from "../../../mod/base/log.ts";
+import { within } from "../../../mod/base/within.ts";
 import type { BoundPod } from "../../../mod/kube/types.ts";
 import type { Token, TokenWanted } from "../../tokens/types.ts";
 import type { RegistryUser, RegistryUsers } from "./docker_config.ts";
@@ -212,22 +213,17 @@ class Provider {
         : {}),
     };
     const what = `error execing credential provider plugin ${name} for image ${image}`;
-    const limit = new AbortController();
-    const late = Promise.withResolvers<never>();
-    using _timer = clock.after(runLimitMs, () => {
-      limit.abort();
-      // A program of the plugin's own may hold its output open for longer.
-      late.reject(new KubeletError("Timeout", `${what}: it did not end within ${runLimitMs / 1000} s`));
-    });
     const stdin = `${JSON.stringify(request)}\n`;
     let result;
     try {
-      const run = host.run(`${binDir}/${name}`, [...args], { stdin, env: { ...env }, signal: limit.signal });
-      result = await Promise.race([run, late.promise]);
+      // Left when the time is over: a program of the plugin's own may hold its output open for longer.
+      result = await within(
+        { clock, ms: runLimitMs, what: `${what}: it did not end` },
+        (signal) => host.run(`${binDir}/${name}`, [...args], { stdin, env: { ...env }, signal }),
+      );
     } catch (thrown) {
       if (thrown instanceof KubeletError && thrown.code === "Timeout") throw thrown;
-      const why = isAborted(thrown) ? `it did not end within ${runLimitMs / 1000} s` : messageOf(thrown);
-      throw new KubeletError("Image", `${what}: ${why}`, { cause: thrown });
+      throw new KubeletError("Image", `${what}: ${messageOf(thrown)}`, { cause: thrown });
     }
     if (result.code !== 0) {
       throw new KubeletError("Image", `${what}: exit status ${result.code}: ${result.stderr.trim().slice(0, 2000)}`);

@@ -1,10 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
+import { Deadline } from "../../base/deadline.ts";
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import { eventOf, itemsOf, jsonOf, type Page, shownKind } from "./answers.ts";
 import { errorOf } from "./api_status.ts";
 import { linesOf, readBody } from "./body.ts";
 import { brokenBy, type Connections } from "./connections.ts";
-import { Deadline } from "./deadline.ts";
 import { pathOf, type Query, queryText } from "./paths.ts";
 import type { RateLimiter } from "./rate_limiter.ts";
 import type { RequestObserver } from "./request_observer.ts";

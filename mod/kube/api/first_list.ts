@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
+import { Deadline } from "../../base/deadline.ts";
 import { KubeletError } from "../../base/errors.ts";
-import { Deadline } from "./deadline.ts";
 import type { Informer, KubeObject } from "./types.ts";
 
 /**
