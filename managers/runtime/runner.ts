@@ -6,7 +6,7 @@ import type { Because } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { isSidecar, podContainers, podRef } from "../../mod/kube/pod.ts";
-import type { BoundPod } from "../../mod/kube/types.ts";
+import type { BoundPod, ContainerKind } from "../../mod/kube/types.ts";
 import type { PodActions, Why } from "../../mod/pod/actions.ts";
 import type { ObservedPod } from "../../mod/pod/observed.ts";
 import type { Clock } from "../../mod/base/clock.ts";
@@ -44,6 +44,8 @@ export interface RunnerOptions {
   log: Logger;
   /** Told of a sandbox's addresses as soon as they are known, before any container starts. */
   onSandbox: (pod: BoundPod, ips: readonly string[]) => void;
+  /** Told of each container that was tried to start, with the reason when that failed; for the metrics. */
+  onStart?: ((kind: ContainerKind, failed: string | undefined) => void) | undefined;
 }
 
 /** What came of carrying out a pod's actions. */
@@ -272,11 +274,13 @@ export class PodRunner {
         await this.#o.starter.start({ pod, container, start, observed, ...context });
         await this.#settle(start);
         started.push(start.name);
+        this.#o.onStart?.(start.kind, undefined);
       } catch (thrown) {
         if (context.signal.aborted) throw thrown;
         await this.#settle(start);
         const failure = startFailure(thrown);
         failures.set(start.name, failure);
+        this.#o.onStart?.(start.kind, failure.reason);
         this.#o.log.warn("a container could not be started", { container: start.name, ...failure });
         // A failed init container ends the pass; a failed sidecar, or any other, does not hold up the rest.
         if (start.kind === "init" && !isSidecar(container)) break;

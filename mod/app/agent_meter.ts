@@ -5,6 +5,7 @@ import type { HookMeter } from "../../managers/lifecycle/hooks.ts";
 import type { ProbeSample } from "../../managers/probes/manager.ts";
 import type { FoundVolumesMeter } from "../../managers/volumes/manager.ts";
 import type { VolumeCounts, VolumeOperation } from "../../managers/volumes/types.ts";
+import type { ContainerKind } from "../kube/types.ts";
 import type { PlegMeter } from "../sync/pleg.ts";
 import type { WorkersMeter } from "../sync/pod_workers.ts";
 import type { PodSyncer } from "../sync/pod_worker.ts";
@@ -12,6 +13,8 @@ import type { PodSyncer } from "../sync/pod_worker.ts";
 /** Told of what the agent does, for its metrics. */
 export interface AgentMeter extends PlegMeter {
   probe(sample: ProbeSample): void;
+  /** A container was tried to start. @param failed why it could not be, as its status has it */
+  container(kind: ContainerKind, failed: string | undefined): void;
   evicted(signal: string): void;
   evictionStatsAge(signal: string, seconds: number): void;
   /** What a directory takes was measured. */

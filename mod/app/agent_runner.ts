@@ -73,5 +73,6 @@ export function makePodRunner(o: AgentOptions, parts: RunnerParts): PodRunner {
     events,
     log,
     onSandbox: parts.onSandbox,
+    onStart: (kind, failed) => o.meter?.container(kind, failed),
   });
 }

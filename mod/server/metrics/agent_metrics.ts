@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { configSeen } from "../../kube/pod.ts";
-import type { BoundPod, PodStatus } from "../../kube/types.ts";
+import type { BoundPod, ContainerKind, PodStatus } from "../../kube/types.ts";
 import type { PodSyncer } from "../../sync/pod_worker.ts";
 import type { RequestFacts, RequestMetrics } from "../types.ts";
 import { exponential, Histogram, Numbers } from "./registry.ts";
@@ -25,6 +25,8 @@ interface ProbeRun {
   readonly tookMs: number;
 }
 
+/** Kinds of containers as labels tell them. */
+const containerTypes = { init: "init_container", regular: "container", ephemeral: "ephemeral_container" } as const;
 const operationBuckets = exponential(.005, 2.5, 14);
 /** Pods whose series are kept between two looks at which of them are still there. */
 const prunedFrom = 400;
@@ -212,18 +214,10 @@ export class AgentMetrics implements RequestMetrics, RuntimeMeter {
     if (userNamespace) this.usernsPodErrors.add();
   }
 
-  container({ uid, container }: { uid: string; container: string }, failed: "create" | "start" | undefined): void {
-    const labels = { container_type: this.#typeOf(uid, container) };
+  container(kind: ContainerKind, failed: string | undefined): void {
+    const labels = { container_type: containerTypes[kind] };
     this.startedContainers.add(labels);
-    if (failed === undefined) return;
-    const code = failed === "create" ? "CreateContainerError" : "RunContainerError";
-    this.startedContainerErrors.add({ code, ...labels });
-  }
-
-  #typeOf(uid: string, container: string): string {
-    const spec = this.podByUid(uid)?.spec;
-    if (spec?.ephemeralContainers?.some(({ name }) => name === container)) return "ephemeral_container";
-    return spec?.initContainers?.some(({ name }) => name === container) ? "init_container" : "container";
+    if (failed !== undefined) this.startedContainerErrors.add({ code: failed, ...labels });
   }
 
   relistOfOne(seconds: number): void {

@@ -6,8 +6,6 @@ export interface RuntimeMeter {
   operation(operation: string, seconds: number, failed: boolean): void;
   /** @param handler the runtime handler that was asked for */
   sandbox(handler: string, userNamespace: boolean, seconds: number, failed: boolean): void;
-  /** @param call which call failed, undefined when none did */
-  container(target: { uid: string; container: string }, failed: "create" | "start" | undefined): void;
   /** The runtime lacks what later versions of Kubernetes need. @param version the first of those */
   lacking?(version: string): void;
 }
@@ -47,9 +45,7 @@ export function meteredRuntime(runtime: RuntimeService, metered: Metered): Runti
   const of = meterOf(metered);
   const { meter } = metered;
   const runPodSandbox = of("run_podsandbox", runtime.runPodSandbox.bind(runtime));
-  const createContainer = of("create_container", runtime.createContainer.bind(runtime));
   const runtimeConfig = of("runtime_config", runtime.runtimeConfig.bind(runtime));
-  const startContainer = of("start_container", runtime.startContainer.bind(runtime));
   return {
     version: of("version", runtime.version.bind(runtime)),
     status: of("status", runtime.status.bind(runtime)),
@@ -72,14 +68,8 @@ export function meteredRuntime(runtime: RuntimeService, metered: Metered): Runti
     podSandboxStatus: of("podsandbox_status", runtime.podSandboxStatus.bind(runtime)),
     listPodSandboxes: of("list_podsandbox", runtime.listPodSandboxes.bind(runtime)),
     updatePodSandboxResources: of("update_podsandbox_resources", runtime.updatePodSandboxResources.bind(runtime)),
-    createContainer: (request, options) =>
-      timed(metered, () => createContainer(request, options), (_, failed) => {
-        if (failed) meter.container(targetOf(options.because), "create");
-      }),
-    startContainer: (id, options) =>
-      timed(metered, () => startContainer(id, options), (_, failed) => {
-        meter.container(targetOf(options.because), failed ? "start" : undefined);
-      }),
+    createContainer: of("create_container", runtime.createContainer.bind(runtime)),
+    startContainer: of("start_container", runtime.startContainer.bind(runtime)),
     stopContainer: of("stop_container", runtime.stopContainer.bind(runtime)),
     removeContainer: of("remove_container", runtime.removeContainer.bind(runtime)),
     listContainers: of("list_containers", runtime.listContainers.bind(runtime)),
@@ -97,10 +87,6 @@ export function meteredRuntime(runtime: RuntimeService, metered: Metered): Runti
     containerStats: of("container_stats", runtime.containerStats.bind(runtime)),
     listContainerStats: of("list_container_stats", runtime.listContainerStats.bind(runtime)),
   };
-}
-
-function targetOf(because: { readonly pod?: { readonly uid: string }; readonly container?: string }) {
-  return { uid: because.pod?.uid ?? "", container: because.container ?? "" };
 }
 
 /** An image service whose calls are counted. */
