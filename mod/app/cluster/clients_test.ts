@@ -46,7 +46,7 @@ function setUp(config: Partial<Parameters<typeof createClients>[0]["config"]> = 
           status: 200,
           header: () => "application/json",
           body: (async function* () {
-            yield await Promise.resolve(new TextEncoder().encode("{}"));
+            yield await Promise.resolve(new TextEncoder().encode(`{"metadata":{"name":"n"}}`));
           })(),
         };
       },

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { Deadline } from "../../base/deadline.ts";
 import { KubeletError, messageOf } from "../../base/errors.ts";
-import { eventOf, itemsOf, jsonOf, type Page, shownKind } from "./answers.ts";
+import { eventOf, jsonOf, type Page, pageOf, strangeness } from "./answers.ts";
 import { errorOf } from "./api_status.ts";
 import { linesOf, readBody } from "./body.ts";
 import { brokenBy, type Connections } from "./connections.ts";
@@ -82,7 +82,7 @@ export class HttpApiClient implements ApiClient {
   async get<T extends KubeObject>(resource: ResourceType<T>, name: ObjectName, options: GetOptions): Promise<T> {
     const { resourceVersion } = options;
     const path = pathOf(resource, name);
-    return await this.#whole(resource, { method: "GET", path, query: { resourceVersion } }, options);
+    return await this.#whole(resource, { method: "GET", path, query: { resourceVersion } }, options, name.name);
   }
 
   async list<T extends KubeObject>(resource: ResourceType<T>, options: ListOptions): Promise<ListOf<T>> {
@@ -108,26 +108,28 @@ export class HttpApiClient implements ApiClient {
     for (let pages = 1;; pages++) {
       const from = next === undefined ? { resourceVersion: options.resourceVersion } : { continue: next };
       const query = { fieldSelector, labelSelector, limit, ...from };
-      let page: Page;
+      let read: Page;
       try {
-        page = await this.#object({ method: "GET", path, query }, options, pageLimit);
+        read = await this.#object({ method: "GET", path, query }, options, pageLimit);
       } catch (thrown) {
         if (next !== undefined && thrown instanceof ApiError && thrown.status === 410) throw new ExpiredPages();
         throw thrown;
       }
+      const page = pageOf(read, resource, `GET ${path}`);
       // Members of a list do not say what they are.
-      for (const item of itemsOf(page, `${resource.kind}List`, `GET ${path}`)) items.push({ ...item, ...filled } as T);
-      next = page.metadata?.continue || undefined;
+      for (const item of page.items) items.push({ ...item, ...filled } as T);
+      next = page.next;
       if (next !== undefined && pages >= pagesLimit) {
         throw new KubeletError("Network", `GET ${path}: the list has more than ${pagesLimit} pages`);
       }
-      if (next === undefined) return { items, resourceVersion: page.metadata?.resourceVersion ?? "" };
+      if (next === undefined) return { items, resourceVersion: page.resourceVersion };
     }
   }
 
   async create<T extends KubeObject>(resource: ResourceType<T>, object: T, options: CallOptions): Promise<T> {
-    const path = pathOf(resource, { namespace: object.metadata?.namespace });
-    return await this.#whole(resource, { method: "POST", path, body: named(resource, object) }, options);
+    const { name, namespace } = object.metadata ?? {};
+    const request = { method: "POST", path: pathOf(resource, { namespace }), body: named(resource, object) };
+    return await this.#whole(resource, request, options, name);
   }
 
   async replace<T extends KubeObject>(
@@ -135,8 +137,9 @@ export class HttpApiClient implements ApiClient {
     object: T,
     options: CallOptions & { readonly subresource?: string },
   ): Promise<T> {
-    const path = pathOf(resource, nameOf(object), options.subresource);
-    return await this.#whole(resource, { method: "PUT", path, body: named(resource, object) }, options);
+    const name = nameOf(object);
+    const path = pathOf(resource, name, options.subresource);
+    return await this.#whole(resource, { method: "PUT", path, body: named(resource, object) }, options, name.name);
   }
 
   async patch<T extends KubeObject>(
@@ -146,13 +149,18 @@ export class HttpApiClient implements ApiClient {
     options: PatchOptions,
   ): Promise<T> {
     const { type, subresource, fieldManager, force } = options;
-    return await this.#whole(resource, {
-      method: "PATCH",
-      path: pathOf(resource, name, subresource),
-      query: { fieldManager, force },
-      body: patch,
-      contentType: patchTypes[type],
-    }, options);
+    return await this.#whole(
+      resource,
+      {
+        method: "PATCH",
+        path: pathOf(resource, name, subresource),
+        query: { fieldManager, force },
+        body: patch,
+        contentType: patchTypes[type],
+      },
+      options,
+      name.name,
+    );
   }
 
   async delete<T extends KubeObject>(
@@ -219,14 +227,16 @@ export class HttpApiClient implements ApiClient {
   }
 
   /** Sends a request that is answered with an object of the kind; rejects with code Network when it is another. */
-  async #whole<T extends KubeObject>(resource: ResourceType<T>, request: Request, options: CallOptions): Promise<T> {
-    const object = await this.#object<KubeObject>(request, options);
-    const { kind } = object;
-    if (kind === undefined || kind === resource.kind) return object as T;
-    throw new KubeletError(
-      "Network",
-      `${request.method} ${request.path}: the answer is no ${resource.kind}, but of kind ${shownKind(kind)}`,
-    );
+  async #whole<T extends KubeObject>(
+    resource: ResourceType<T>,
+    request: Request,
+    options: CallOptions,
+    name: string | undefined,
+  ): Promise<T> {
+    const object = await this.#object<T>(request, options);
+    const wrong = strangeness(object, resource, name);
+    if (wrong === undefined) return object;
+    throw new KubeletError("Network", `${request.method} ${request.path}: the answer ${wrong}`);
   }
 
   /** Sends a request and reads the object that answers it. */

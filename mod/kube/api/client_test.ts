@@ -41,7 +41,7 @@ function setUp(answers: Answer[], more: Partial<HttpApiClientOptions> = {}) {
             request.signal.addEventListener("abort", () => reject(request.signal.reason), { once: true })
           );
         }
-        const { status = 200, headers = { "content-type": "application/json" }, body = {} } = answer;
+        const { status = 200, headers = { "content-type": "application/json" }, body = named(request) } = answer;
         return {
           status,
           header: (key) => headers[key],
@@ -54,6 +54,14 @@ function setUp(answers: Answer[], more: Partial<HttpApiClientOptions> = {}) {
   return { client, clock, requests, renewals };
 }
 
+/** An object of the name that a request asks for. */
+function named({ url, body }: HttpRequest): object {
+  const parts = new URL(url).pathname.split("/");
+  const sent = (JSON.parse(body ?? "{}") as { metadata?: { name?: string } }).metadata?.name;
+  const name = sent ?? parts[parts.findIndex((part) => /^(pods|nodes|leases|secrets|configmaps)$/.test(part)) + 1];
+  return { metadata: { name } };
+}
+
 async function* chunks(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield await Promise.resolve(new TextEncoder().encode(text));
 }
@@ -64,12 +72,12 @@ const status = (code: number, reason: string, more: object = {}) => ({
 });
 const fails = (code: number, reason: string) => (thrown: unknown) =>
   thrown instanceof ApiError && thrown.status === code && thrown.reason === reason;
-const listOf = (kind: string, more: object = {}): Answer => ({ body: { kind: `${kind}List`, ...more } });
+const listOf = (kind: string, more: object = {}): Answer => ({ body: { kind: `${kind}List`, items: [], ...more } });
 const hasCode = (code: string) => (thrown: unknown) => (thrown as { code?: string }).code === code;
 
 Deno.test("requests as the API has them: methods, paths, types, bodies", async () => {
   const { client, requests } = setUp([
-    ...Array.from({ length: 6 }, () => ({ body: {} })),
+    ...Array.from({ length: 6 }, () => ({})),
     listOf("Lease"),
     listOf("Pod"),
   ]);
@@ -150,7 +158,7 @@ Deno.test("answers that are nonsense are errors of the network, with the beginni
 
 Deno.test("a server that asks for time gets it, if the call has it", async () => {
   const busy = { status: 429, headers: { "retry-after": "4" }, body: "busy" };
-  const { client, clock, requests } = setUp([busy, busy, { body: { data: { a: "b" } } }]);
+  const { client, clock, requests } = setUp([busy, busy, { body: { metadata: name, data: { a: "b" } } }]);
   const call = client.get<ConfigMap>(resources.configMaps, name, { signal });
   await clock.advance(4000);
   await clock.advance(4000);
@@ -217,6 +225,16 @@ const strangeLists: [name: string, answers: Answer[], error: (thrown: unknown) =
   ["a list of another kind", [listOf("Secret", { items: [] })], hasCode("Network")],
   ["an object in place of a list", [{ body: { kind: "Pod", metadata: { name: "a" } } }], hasCode("Network")],
   ["items that are none", [listOf("Pod", { items: {} })], hasCode("Network")],
+  ["no items at all", [{ body: { kind: "PodList", metadata: { resourceVersion: "5" } } }], hasCode("Network")],
+  ["a list of another version", [listOf("Pod", { apiVersion: "v9" })], hasCode("Network")],
+  ["a version that is no text", [listOf("Pod", { metadata: { resourceVersion: 7 } })], hasCode("Network")],
+  ["another page that is no text", [listOf("Pod", { metadata: { continue: {} } })], hasCode("Network")],
+  ["metadata that is none", [listOf("Pod", { metadata: "x" })], hasCode("Network")],
+  [
+    "a member of another shape",
+    [listOf("Pod", { items: [{ metadata: { name: "a" }, spec: { containers: {} } }] })],
+    (thrown) => thrown instanceof Error && /item a of the list is no Pod: spec.containers/.test(thrown.message),
+  ],
   ...[null, 7, "x", [], {}, { metadata: null }, { metadata: { name: 5 } }, { metadata: { name: "" } }].map((
     item,
   ): typeof strangeLists[number] => [
@@ -247,6 +265,23 @@ Deno.test("an answer of another kind, or a failure behind a code of success, is 
   const { client } = setUp([{ body: { kind: "Secret" } }, { ...status(404, "NotFound"), status: 200 }]);
   await assert.rejects(client.get(resources.pods, name, { signal }), /is no Pod, but of kind "Secret"/);
   await assert.rejects(client.get(resources.pods, name, { signal }), fails(404, "NotFound"));
+});
+
+Deno.test("an object of another name, version or shape is not the one that was asked for; a review needs no name", async () => {
+  const strange = [
+    [{}, /has not the name that was asked for, but none/],
+    [{ metadata: { name: "other" } }, /but "other"/],
+    [{ apiVersion: "v9", kind: "Pod", metadata: { name: "web" } }, /of kind "Pod" of "v9"/],
+    [{ metadata: { name: "web" }, status: { phase: 7 } }, /is no Pod: status.phase: want a text, got 7/],
+    [{ metadata: "x" }, /is no Pod: metadata: want an object/],
+  ] as const;
+  for (const [body, why] of strange) {
+    const { client } = setUp([{ body }]);
+    await assert.rejects(client.get(resources.pods, name, { signal }), why);
+  }
+  const { client } = setUp([{ body: { metadata: { creationTimestamp: null }, status: { authenticated: true } } }]);
+  const review = await client.create(resources.tokenReviews, { spec: { token: "t" } }, { signal });
+  assert.deepEqual(review, { metadata: {}, status: { authenticated: true } });
 });
 
 /** What a watch tells, and how it ends. */
@@ -288,6 +323,15 @@ const broken: [name: string, texts: string[], end: string][] = [
   ["what is no event", [added, line("STRANGE", {})], "Network"],
   ["an event about another kind", [added, line("DELETED", { kind: "Node", metadata: { name: "ä" } })], "Network"],
   ["an event about an object without a name", [added, line("ADDED", { kind: "Pod" })], "Network"],
+  ["an event about another version", [
+    added,
+    line("ADDED", { apiVersion: "v9", kind: "Pod", metadata: { name: "ä" } }),
+  ], "Network"],
+  ["an event about an object of another shape", [
+    added,
+    line("MODIFIED", { metadata: { name: "ä", deletionTimestamp: 5 } }),
+  ], "Network"],
+  ["a version that is no text", [added, line("MODIFIED", { metadata: { name: "ä", resourceVersion: 5 } })], "Network"],
   ["an event about null", [added, '{"type":"DELETED","object":null}\n'], "Network"],
   ["an event without an object", [added, '{"type":"ADDED"}\n'], "Network"],
   ["a line without end", [added, ...Array.from({ length: 17 }, () => "x".repeat(2 ** 20))], "Network"],
@@ -338,10 +382,10 @@ Deno.test("the limit of rate holds calls up, never watches; waiting counts as ti
   assert.deepEqual(told, [
     "waited 0",
     "GET api:6443 200",
-    "received 2",
+    "received 27",
     "waited 1",
     "GET api:6443 200",
-    "received 2",
+    "received 27",
     "GET api:6443 200",
   ]);
   const late = assert.rejects(client.get(resources.pods, name, { signal, timeoutMs: 500 }), hasCode("Timeout"));

@@ -124,6 +124,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
     // The first list may come from the server's cache; after that it could be older than what is known.
     const fresh = this.#isSynced ? {} : { resourceVersion: "0" };
     const { items, resourceVersion } = await client.list(resource, { ...this.#selection, ...fresh, signal });
+    if (resourceVersion === "") throw new Error("the list has no version that a watch could begin at");
     const gone = new Set(this.#objects.keys());
     for (const item of items) {
       gone.delete(keyOf(nameOf(item)));
@@ -208,7 +209,9 @@ class Reflector<T extends KubeObject> implements Informer<T> {
 function hasExpired(thrown: unknown): boolean {
   if (!(thrown instanceof ApiError)) return false;
   // A server whose store was put back to an earlier state knows nothing of the newest versions.
-  return thrown.status === 410 || thrown.reason === "Expired" || /too large resource version/i.test(thrown.message);
+  // One that the server cannot read (400) will not get better.
+  return thrown.status === 410 || thrown.status === 400 || thrown.reason === "Expired" ||
+    /too large resource version/i.test(thrown.message);
 }
 
 function nameOf({ metadata }: KubeObject): ObjectName {

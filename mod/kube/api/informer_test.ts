@@ -214,3 +214,35 @@ Deno.test("delays double up to a limit, and begin again after some quiet", async
   await clock.advance(120_001);
   assert.equal(delays.next(), 1200);
 });
+
+Deno.test("a version that the server cannot read makes a new list", async () => {
+  const { api, clock, run, lists, informer, signal } = setUp();
+  const fault = api.faults.add({ kind: "status", error: failures.badRequest("no version") }, { verb: "watch" }, 2);
+  const stop = run();
+  await informer.whenSynced(signal);
+  await clock.advance(10_000);
+  assert.deepEqual([lists(), api.watches], [3, 1]);
+  fault[Symbol.dispose]();
+  await stop();
+});
+
+Deno.test("a list without a version, at which no watch could begin, is none", async () => {
+  const versions = ["", "", "7"];
+  let watched = "";
+  const { informer, run, clock, told } = setUp({
+    client: {
+      list: () => Promise.resolve({ items: [podOf("a")], resourceVersion: versions.shift() ?? "" }),
+      async *watch<T>(_: unknown, { resourceVersion, signal }: { resourceVersion: string; signal: AbortSignal }) {
+        watched = resourceVersion;
+        await clock.sleep(1e9, signal);
+        yield* [] as T[];
+      },
+    } as InformerOptions<Pod>["client"],
+  });
+  const stop = run();
+  await turn();
+  assert.deepEqual([informer.synced, told], [false, []]);
+  await clock.advance(10_000);
+  assert.deepEqual([informer.synced, told, watched], [true, ["added a", "list"], "7"]);
+  await stop();
+});
