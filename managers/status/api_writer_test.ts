@@ -1,65 +1,10 @@
 import assert from "@assert";
-import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
-import { RecordingLogger } from "../../mod/base/log.ts";
-import { Scope } from "../../mod/base/scope.ts";
-import { FakeApi } from "../../mod/kube/api/fake/fake_api.ts";
+import { turn } from "../../mod/base/fake_clock.ts";
 import { resources } from "../../mod/kube/api/resources.ts";
 import { ApiError } from "../../mod/kube/api/types.ts";
 import { configHash, configMirror, configSource } from "../../mod/kube/pod.ts";
 import type { BoundPod, Pod, PodStatus } from "../../mod/kube/types.ts";
-import { ApiStatusWriter } from "./api_writer.ts";
-import { StatusManager } from "./status_manager.ts";
-
-const running = (reason = ""): PodStatus => ({
-  phase: "Running",
-  conditions: [{ type: "Ready", status: "True" }],
-  ...(reason ? { reason } : {}),
-});
-
-/** A clock whose wall time can be stepped. */
-class SteppedClock extends FakeClock {
-  stepMs = 0;
-  override now(): number {
-    return super.now() + (this.stepMs ?? 0);
-  }
-}
-
-function setUp() {
-  const clock = new SteppedClock();
-  const api = new FakeApi({ clock });
-  api.create(resources.nodes, { metadata: { name: "n1" } });
-  const log = new RecordingLogger();
-  const scope = new Scope("test");
-  const arrived: number[] = [];
-  const heard = new Map<string, BoundPod>();
-  const t = { deaf: false };
-  const writer = new ApiStatusWriter({
-    client: api.client("main", { node: "n1" }),
-    clock,
-    log,
-    scope,
-    known: ({ name, namespace }) => {
-      const key = `${namespace}/${name}`;
-      const now = api.get<Pod>(resources.pods, { name, ...(namespace ? { namespace } : {}) });
-      if (t.deaf) return heard.get(key);
-      if (now) heard.set(key, now as BoundPod);
-      return now as BoundPod | undefined;
-    },
-    onWritten: (_, ms) => arrived.push(ms),
-  });
-  scope.spawn("resync", (signal) => writer.run(signal));
-  const statuses = new StatusManager({ onChange: (entry) => writer.status(entry) });
-  const make = (name: string, rest: { metadata?: object; spec?: object } = {}): BoundPod =>
-    api.create<Pod>(resources.pods, {
-      metadata: { name, namespace: "default", ...rest.metadata },
-      spec: { nodeName: "n1", containers: [{ name: "c", image: "i" }], ...rest.spec },
-    }) as BoundPod;
-  const writes = () =>
-    api.calls.filter((c) => c.verb === "patch" || c.verb === "delete")
-      .map((c) => `${c.verb} ${c.name}${c.subresource ? `/${c.subresource}` : ""}`);
-  const got = (name: string) => api.get<Pod>(resources.pods, { name, namespace: "default" });
-  return { clock, api, log, scope, writer, statuses, make, writes, got, arrived, t };
-}
+import { running, setUp, status } from "./api_writer_testing.ts";
 
 Deno.test("the first word of a pod goes at once, what follows of its start in one write; what others say is kept", async () => {
   const { clock, api, scope, statuses, make, writes, got, arrived } = setUp();
@@ -102,10 +47,6 @@ Deno.test("when many pods start at once, even the first word of each waits for w
   assert.equal(writes().length, 40);
   await scope.close();
 });
-
-function status(reason: string) {
-  return { name: "c", state: { waiting: { reason } }, ready: false, restartCount: 0, image: "i", imageID: "" };
-}
 
 Deno.test("a start that takes longer is told by itself, and one that fails at once", async () => {
   const { clock, scope, statuses, make, writes, got } = setUp();
@@ -192,27 +133,6 @@ Deno.test("too many requests: not before the server has said; unreachable: as so
   await scope.close();
 });
 
-Deno.test("a pod that is gone, or is another one of its name, is left alone", async () => {
-  const { clock, api, scope, writer, statuses, make, writes, got, t } = setUp();
-  const gone = make("gone"), other = make("other");
-  statuses.set(gone, running());
-  statuses.set(other, running());
-  await turn();
-  t.deaf = true;
-  for (const name of ["gone", "other"]) api.remove(resources.pods, { name, namespace: "default" });
-  const successor = make("other");
-  statuses.set(gone, running("again"));
-  statuses.set(other, running("again"));
-  await clock.advance(60_000);
-  assert.deepEqual(writes().slice(2), ["patch gone/status", "patch other/status"]);
-  assert.deepEqual([got("other")?.status?.phase, got("other")?.metadata?.uid], ["Pending", successor.metadata.uid]);
-  t.deaf = false;
-  writer.heard();
-  await clock.advance(20_000);
-  assert.equal(writes().length, 4);
-  await scope.close();
-});
-
 Deno.test("what somebody has overwritten is put right within ten seconds, and what the server makes of it is no reason", async () => {
   const { clock, api, scope, statuses, make, writes, got } = setUp();
   statuses.set(make("a"), running());
@@ -223,70 +143,6 @@ Deno.test("what somebody has overwritten is put right within ten seconds, and wh
   assert.deepEqual([writes().length, got("a")?.status?.phase, got("a")?.status?.message], [2, "Running", undefined]);
   await clock.advance(30_000);
   assert.equal(writes().length, 2);
-  await scope.close();
-});
-
-Deno.test("an end that somebody else has set is never taken back", async () => {
-  const { clock, api, scope, statuses, make, writes } = setUp();
-  const pod = make("a");
-  api.merge(resources.pods, { name: "a", namespace: "default" }, { status: { phase: "Failed", reason: "NodeLost" } });
-  statuses.set(pod, running());
-  await clock.advance(30_000);
-  assert.deepEqual(writes(), []);
-  await scope.close();
-});
-
-Deno.test("a deleted pod goes for good once it has ended and everything is given back, and not before", async () => {
-  const { clock, api, scope, writer, statuses, make, writes, got } = setUp();
-  const name = { name: "a", namespace: "default" };
-  let pod = make("a", { metadata: { finalizers: ["example.com/hold"] } });
-  statuses.set(pod, running());
-  await turn();
-  api.delete(resources.pods, name, { gracePeriodSeconds: 30 });
-  writer.heard();
-  pod = got("a") as BoundPod;
-  statuses.set(pod, { phase: "Succeeded" });
-  await clock.advance(30_000);
-  assert.deepEqual(writes(), ["patch a/status", "patch a/status"]);
-  statuses.set(pod, { phase: "Succeeded" }, { finished: true });
-  await turn();
-  assert.deepEqual(writes().slice(2), ["delete a"]);
-  assert.deepEqual(api.calls.at(-1)?.body, {
-    gracePeriodSeconds: 0,
-    preconditions: { uid: pod.metadata.uid, resourceVersion: undefined },
-  });
-  // A finalizer holds the object; it is not deleted again and again.
-  writer.heard();
-  await clock.advance(60_000);
-  assert.equal(writes().length, 3);
-  assert.equal(got("a")?.status?.phase, "Succeeded");
-  await scope.close();
-});
-
-Deno.test("a pod that ended long ago goes as soon as it is heard to be deleted", async () => {
-  const { clock, api, scope, writer, statuses, make, writes, got } = setUp();
-  const pod = make("job", { metadata: { finalizers: ["example.com/hold"] } });
-  statuses.set(pod, { phase: "Failed" }, { finished: true });
-  await clock.advance(60_000);
-  assert.deepEqual(writes(), ["patch job/status"]);
-  api.delete(resources.pods, { name: "job", namespace: "default" });
-  assert(got("job"));
-  writer.heard();
-  await turn();
-  assert.deepEqual(writes().slice(1), ["delete job"]);
-  await scope.close();
-});
-
-Deno.test("a deletion that fails is tried again", async () => {
-  const { clock, api, scope, statuses, make, writes, got } = setUp();
-  const pod = make("a");
-  api.delete(resources.pods, { name: "a", namespace: "default" });
-  using _fault = api.faults.add({ kind: "unreachable" }, { verb: "delete" }, 1);
-  statuses.set({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: "x" } }, { phase: "Failed" }, {
-    finished: true,
-  });
-  await clock.advance(1000);
-  assert.deepEqual([writes(), got("a")], [["patch a/status", "delete a", "delete a"], undefined]);
   await scope.close();
 });
 
@@ -330,19 +186,6 @@ Deno.test("a static pod's status goes to its mirror, whichever that is now, and 
   await scope.close();
 });
 
-Deno.test("a pod that is forgotten is not written any more", async () => {
-  const { clock, api, scope, writer, statuses, make, writes } = setUp();
-  const pod = make("a");
-  using _fault = api.faults.add({ kind: "unreachable" });
-  statuses.set(pod, running());
-  await clock.advance(1000);
-  assert.equal(writes().length, 2);
-  writer.forget(pod.metadata.uid);
-  await clock.advance(60_000);
-  assert.equal(writes().length, 2);
-  await scope.close();
-});
-
 Deno.test("a pod that was changed behind a watch that lags is still brought to what it is", async () => {
   const { clock, api, scope, statuses, make, writes, got, t } = setUp();
   const pod = make("a");
@@ -376,25 +219,6 @@ Deno.test("what the server makes of a status is written once more and then accep
   writer.heard();
   await clock.advance(60_000);
   assert.equal(writes().length, 2);
-  await scope.close();
-});
-
-Deno.test("that a pod is being ended waits for its end, but not for long", async () => {
-  const { clock, api, scope, statuses, make, writes, got } = setUp();
-  for (const name of ["quick", "slow"]) {
-    const pod = make(name);
-    statuses.set(pod, running());
-    await turn();
-    api.delete(resources.pods, { name, namespace: "default" }, { gracePeriodSeconds: 30 });
-    const from = writes().length;
-    const deleted = got(name) as BoundPod;
-    statuses.set(deleted, { ...running(), observedGeneration: 2 });
-    await clock.advance(name === "quick" ? 200 : 400);
-    statuses.set(deleted, { phase: "Succeeded" });
-    await turn();
-    assert.equal(writes().length - from, name === "quick" ? 1 : 2);
-    assert.equal(got(name)?.status?.phase, "Succeeded");
-  }
   await scope.close();
 });
 

@@ -152,6 +152,13 @@ export interface RunningServer extends AsyncDisposable {
   readonly readOnly: number;
 }
 
+/** A directory of a test with these files; the test removes it. */
+export async function dirWith(files: Readonly<Record<string, string>>): Promise<string> {
+  const dir = await Deno.makeTempDir({ prefix: "server-test-" });
+  for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${dir}/${name}`, text);
+  return dir;
+}
+
 /** A serving pair that is quick to make, and its authority as `serving-ca.crt`; the agent's own takes two RSA keys. */
 async function quickPair(dir: string): Promise<void> {
   const authority = await makeAuthority("node1-ca");

@@ -1,14 +1,10 @@
 import assert from "@assert";
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import https from "node:https";
 import tls from "node:tls";
 import { FakeClock, turn } from "../base/fake_clock.ts";
-import { createDenoHost } from "../base/deno_host.ts";
-import { RecordingLogger, silent } from "../base/log.ts";
+import { RecordingLogger } from "../base/log.ts";
 import type { Attributes } from "./authorization.ts";
-import { CertificateFiles } from "./certificate_files.ts";
-import { selfSignedFiles } from "./self_signed.ts";
-import { ask, makeAuthority, type Pair, type RunningServer, startServer, TestBackend } from "./testing.ts";
+import { ask, dirWith, makeAuthority, type Pair, type RunningServer, startServer, TestBackend } from "./testing.ts";
 import { suiteAllowed, tlsSettings } from "./tls_settings.ts";
 import type { KubeletServer } from "./server.ts";
 import type { Handler } from "./types.ts";
@@ -22,12 +18,6 @@ const prepare = (server: KubeletServer) =>
     buckets: [],
     routes: [{ methods: "*", path: "/whoami", handler: whoami }],
   });
-
-async function dirWith(files: Readonly<Record<string, string>>): Promise<string> {
-  const dir = await Deno.makeTempDir({ prefix: "server-test-" });
-  for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${dir}/${name}`, text);
-  return dir;
-}
 
 Deno.test("who a client is: by a verified certificate, else by nothing", async () => {
   const [ours, foreign] = [await makeAuthority("ours"), await makeAuthority("foreign")];
@@ -280,68 +270,6 @@ Deno.test("serverTLSBootstrap: nothing is served before the signed certificate i
   await new Promise((resolve) => socket.once("secureConnect", resolve));
   assert.equal(socket.getPeerCertificate().subject.CN, "signed");
   socket.destroy();
-});
-
-Deno.test("certificate files: changes are handed on, bad ones told once and kept out", async () => {
-  const authority = await makeAuthority("ca");
-  const [one, two] = [await authority.certify("CN=one"), await authority.certify("CN=two")];
-  const dir = await dirWith({ "tls.crt": one.cert, "tls.key": one.key });
-  try {
-    const log = new RecordingLogger();
-    const files = new CertificateFiles({
-      certFile: `${dir}/tls.crt`,
-      keyFile: `${dir}/tls.key`,
-      clientCAFile: "",
-      host: createDenoHost(),
-      clock: new FakeClock(0),
-      log,
-    });
-    assert.equal((await files.load()).cert, one.cert);
-    const broken: [name: string, text: string, problem: RegExp][] = [
-      ["tls.crt", two.cert, /the key in .*tls\.key does not belong to the certificate in .*tls\.crt/],
-      ["tls.key", "nonsense", /the key file .*tls\.key holds no usable private key/],
-      ["tls.crt", "nonsense", /tls\.crt holds no PEM certificate/],
-      ["tls.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", /certificate 1 is damaged/],
-    ];
-    for (const [name, text, problem] of broken) {
-      await Deno.writeTextFile(`${dir}/tls.crt`, one.cert);
-      await Deno.writeTextFile(`${dir}/tls.key`, one.key);
-      await Deno.writeTextFile(`${dir}/${name}`, text);
-      await assert.rejects(files.load(), problem);
-    }
-    await Deno.remove(`${dir}/tls.key`);
-    await assert.rejects(files.load(), /tls\.key/);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
-  }
-});
-
-Deno.test("a self-signed certificate is made for the host, kept, and used again", async () => {
-  const dir = await Deno.makeTempDir({ prefix: "server-test-" });
-  try {
-    const options = { certDir: `${dir}/pki`, hostname: "node1", host: createDenoHost(), now: Date.now(), log: silent };
-    const { certFile, keyFile } = await selfSignedFiles(options);
-    const text = await Deno.readTextFile(certFile);
-    const leaf = new X509Certificate(text);
-    assert.match(leaf.subject, /^CN=node1@\d+$/);
-    assert.equal(leaf.subjectAltName, "DNS:node1");
-    assert.ok(Date.parse(leaf.validTo) - options.now > 364 * day);
-    assert.equal((text.match(/BEGIN CERTIFICATE/g) ?? []).length, 2);
-    assert.equal(((await Deno.stat(keyFile)).mode ?? 0) & 0o777, 0o600);
-    await selfSignedFiles(options);
-    assert.equal(await Deno.readTextFile(certFile), text);
-    await Deno.remove(keyFile);
-    await selfSignedFiles(options);
-    assert.ok(
-      new X509Certificate(await Deno.readTextFile(certFile)).checkPrivateKey(
-        createPrivateKey(await Deno.readTextFile(keyFile)),
-      ),
-    );
-    await Deno.remove(certFile);
-    await assert.rejects(selfSignedFiles(options), /kubelet\.crt is missing/);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
-  }
 });
 
 const suites = {

@@ -1,46 +1,10 @@
 import assert from "@assert";
-import fc from "fast-check";
-import { KubeletError } from "../../base/errors.ts";
 import { FakeHost } from "../../base/fake_host.ts";
 import { RecordingLogger } from "../../base/log.ts";
 import { formatQuantity } from "../../kube/quantity.ts";
 import { describeUnused } from "./explain.ts";
+import { head, load, refused, type Scene, standalone } from "./load_testing.ts";
 import { loadConfig } from "./load.ts";
-
-const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
-/** A configuration that can run without an API server. */
-const standalone = `${head}authentication: {webhook: {enabled: false}}\nauthorization: {mode: AlwaysAllow}\n`;
-
-interface Scene {
-  config?: string;
-  dropIns?: Record<string, string>;
-  argv?: string[];
-  files?: Record<string, string>;
-}
-
-function load(scene: Scene) {
-  const files: Record<string, string> = { ...scene.files };
-  const argv = [...(scene.argv ?? [])];
-  if (scene.config !== undefined) {
-    files["/etc/kubelet/config.yaml"] = scene.config;
-    argv.unshift("--config=/etc/kubelet/config.yaml");
-  }
-  if (scene.dropIns !== undefined) {
-    for (const [name, text] of Object.entries(scene.dropIns)) files[`/etc/kubelet/d/${name}`] = text;
-    argv.unshift("--config-dir=/etc/kubelet/d");
-  }
-  const log = new RecordingLogger();
-  return loadConfig({ argv, host: new FakeHost({ files }), log });
-}
-
-async function refused(scene: Scene, message: RegExp): Promise<void> {
-  await assert.rejects(load(scene), (thrown: unknown) => {
-    if (!(thrown instanceof KubeletError)) return false;
-    assert.equal(thrown.code, "BadConfig");
-    assert.match(thrown.message, message);
-    return true;
-  });
-}
 
 // As the reference v1.36.3 served it at /configz (contract samples/configz.json).
 const served =
@@ -283,92 +247,6 @@ Deno.test("unknown and doubled fields are warnings that name them", async () => 
   assert.match(warnings.join("\n"), /unknown fields are ignored: maxpods; did you mean maxPods.*logging\.verbose/);
 });
 
-const bad: [scene: Scene, message: RegExp][] = [
-  [{ argv: ["--config=/nowhere"] }, /configuration file \/nowhere can't be read.*check --config/],
-  [{ argv: ["--config-dir=/nowhere"] }, /--config-dir \/nowhere can't be read/],
-  [{ config: "" }, /config\.yaml: is empty/],
-  [{ config: "# nothing\n---\n" }, /is empty/],
-  [{ config: "hello" }, /holds no object/],
-  [{ config: "[]" }, /holds no object/],
-  [
-    { config: "maxPods: 3" },
-    /has {"apiVersion":"","kind":""}; it must have apiVersion: kubelet\.config\.k8s\.io\/v1beta1/,
-  ],
-  [{ config: head.replace("v1beta1", "v1") }, /must have apiVersion/],
-  [{ config: head.replace("KubeletConfiguration", "Pod") }, /must have apiVersion.*and kind: KubeletConfiguration/],
-  [{ config: `${standalone}maxPods: "3"` }, /maxPods must be a whole number from .*, not the string "3"/],
-  [{ config: `${standalone}maxPods: 3.5` }, /maxPods must be a whole number/],
-  [{ config: `${standalone}maxPods: 99999999999` }, /maxPods must be a whole number/],
-  [{ config: `${standalone}maxPods: .nan` }, /maxPods must be a whole number.*NaN/],
-  [{ config: `${standalone}failSwapOn: "no"` }, /failSwapOn must be true or false/],
-  [{ config: `${standalone}syncFrequency: 60` }, /syncFrequency must be a duration such as 1m30s, not 60/],
-  [{ config: `${standalone}syncFrequency: 1 minute` }, /syncFrequency: duration "1 minute"/],
-  [{ config: `${standalone}clusterDNS: 10.0.0.1` }, /clusterDNS must be a list/],
-  [{ config: `${standalone}clusterDNS: [1]` }, /clusterDNS\[0\] must be a string/],
-  [{ config: `${standalone}evictionHard: [a]` }, /evictionHard must be a map/],
-  [
-    { config: `${standalone}evictionHard: {memory.available: 5}` },
-    /evictionHard\["memory\.available"\] must be a string/,
-  ],
-  [{ config: `${standalone}logging: 4` }, /logging must be a map of fields/],
-  [{ config: `${standalone}reservedMemory: [{numaNode: 0, limits: {memory: lots}}]` }, /quantity "lots"/],
-  [{ config: `${standalone}maxPods: x\nport: y` }, /2 problems: maxPods.*port/],
-  [{ config: `${standalone}a: [` }, /not valid YAML/],
-  [
-    { config: standalone, dropIns: { "a.conf": "maxPods: 1" } },
-    /drop-in file \/etc\/kubelet\/d\/a\.conf has .*must have apiVersion/,
-  ],
-  [{ config: standalone, dropIns: { "a.conf": "" } }, /a\.conf: is empty/],
-  [
-    { config: standalone, dropIns: { "a.conf": `${head}maxPods: many` } },
-    /drop-in file .*a\.conf has a problem: maxPods/,
-  ],
-];
-for (const [scene, message] of bad) {
-  Deno.test(`loading is refused: ${message.source.slice(0, 60)}`, () => refused(scene, message));
-}
-
-// Texts made to hurt: each must be refused (or be harmless) without delay or crash.
-const laughs = [
-  "a: &a [x,x,x,x,x,x,x,x,x]",
-  ..."bcdefghij".split("").map((c, i) => {
-    const before = "abcdefghi"[i];
-    return `${c}: &${c} [${Array.from({ length: 9 }, () => `*${before}`).join(",")}]`;
-  }),
-].join("\n");
-const hostile: Record<string, string> = {
-  "an alias bomb": `${head}${laughs}\n`,
-  "a self-containing alias": `${head}evictionHard: &a {x: *a}\n`,
-  "deep flow lists": `${head}a: ${"[".repeat(20_000)}`,
-  "deep flow maps": `${head}a: ${"{a: ".repeat(20_000)}`,
-  "deep compact lists": `${head}a:\n  ${"- ".repeat(20_000)}x\n`,
-  "deep indentation": head + Array.from({ length: 500 }, (_, i) => `${" ".repeat(i)}a:`).join("\n"),
-  "deep JSON": `{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"KubeletConfiguration","a":${"[".repeat(20_000)}${
-    "]".repeat(20_000)
-  }}`,
-  "10 MB of text": `${head}# ${"x".repeat(10 * 1024 * 1024)}`,
-  "many unknown gates": `${standalone}featureGates: {${
-    Array.from({ length: 5000 }, (_, i) => `g${i}: true`).join(", ")
-  }}`,
-  "too many values": head + Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`).join("\n"),
-  "NUL bytes": `${head}\0`,
-  "a number too large": `${standalone}maxPods: 1e999`,
-};
-for (const [name, config] of Object.entries(hostile)) {
-  Deno.test(`hostile text is refused: ${name}`, () => refused({ config }, /./));
-}
-
-Deno.test("prototype keys are unknown fields or plain keys, and pollute nothing", async () => {
-  const { warnings, v1beta1 } = await load({
-    config:
-      `${standalone}__proto__: {maxPods: 1}\nconstructor: 1\nsystemReserved: {memory: 1Gi}\nstaticPodURLHeader: {__proto__: [a]}\n`,
-  });
-  assert.match(warnings.join(), /__proto__.*constructor/);
-  assert.equal(v1beta1.maxPods, 110);
-  assert.deepEqual(Object.keys(v1beta1.staticPodURLHeader ?? {}), ["__proto__"]);
-  assert.equal(({} as Record<string, unknown>).maxPods, undefined);
-});
-
 Deno.test("set fields are known, and those without effect can be told", async () => {
   const loaded = await load({
     config: `${standalone}iptablesDropBit: 3\nlogging: {verbosity: 2}\n`,
@@ -381,34 +259,4 @@ Deno.test("set fields are known, and those without effect can be told", async ()
   assert.match(describeUnused(loaded), /does not act on them: .*iptablesDropBit/);
   assert.doesNotMatch(describeUnused(loaded), /logging/);
   assert.match(loaded.warnings.join(), /deprecated flags; set these fields.*--hairpin-mode \(hairpinMode\)/);
-});
-
-Deno.test("property: any file text loads or is refused with BadConfig", async () => {
-  const line = fc.tuple(
-    fc.constantFrom(
-      "maxPods",
-      "evictionHard",
-      "featureGates",
-      "logging",
-      "clusterDNS",
-      "systemReserved",
-      "__proto__",
-      "x",
-    ),
-    fc.oneof(
-      fc.json({ maxDepth: 2 }),
-      fc.string({ maxLength: 20 }),
-      fc.constantFrom("1", "{}", "[]", "null", "yes", "1Gi"),
-    ),
-  ).map(([key, value]) => `${key}: ${value}\n`);
-  await fc.assert(
-    fc.asyncProperty(fc.array(line, { maxLength: 4 }), fc.array(line, { maxLength: 3 }), async (config, dropIn) => {
-      try {
-        await load({ config: standalone + config.join(""), dropIns: { "a.conf": head + dropIn.join("") } });
-      } catch (thrown) {
-        assert(thrown instanceof KubeletError && thrown.code === "BadConfig", `${thrown}`);
-      }
-    }),
-    { numRuns: 150 },
-  );
 });
