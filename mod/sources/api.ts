@@ -38,6 +38,8 @@ export class ApiSource implements PodSource {
   readonly #listeners = new Set<() => void>();
   /** What each object came to; an object that did not change is the same one. */
   readonly #taken = new WeakMap<Pod, ApiPod>();
+  /** The last picture of each pod that could be used, by UID. */
+  #usable = new Map<string, BoundPod>();
   #emit: ((pods: readonly BoundPod[]) => void) | undefined;
 
   constructor(options: ApiSourceOptions) {
@@ -86,16 +88,26 @@ export class ApiSource implements PodSource {
   #wanted(): BoundPod[] {
     const problems = new Map<string, string>();
     const wanted: BoundPod[] = [];
+    const usable = new Map<string, BoundPod>();
     for (const object of this.#informer.all()) {
       const taken = this.#take(object);
       if (!("problem" in taken)) {
+        usable.set(taken.pod.metadata.uid, taken.pod);
         if (!isMirror(taken.pod)) wanted.push(taken.pod);
         continue;
+      }
+      // A pod that runs does not end because something is told of it that makes no sense; its deletion makes sense.
+      const before = this.#usable.get(object.metadata?.uid ?? "");
+      if (before) {
+        const pod = endingAs(before, object);
+        usable.set(pod.metadata.uid, pod);
+        if (!isMirror(pod)) wanted.push(pod);
       }
       const where = `api ${object.metadata?.namespace}/${object.metadata?.name}`;
       problems.set(where, taken.problem);
       if (this.problems.get(where) !== taken.problem) this.#tell(where, taken);
     }
+    this.#usable = usable;
     this.problems.clear();
     for (const [where, problem] of problems) this.problems.set(where, problem);
     return wanted;
@@ -117,4 +129,16 @@ export class ApiSource implements PodSource {
     const message = `Error validating pod ${podFullName(pod)}(${pod.metadata.uid}) from api, ignoring: ${problem}`;
     events?.pod({ pod, type: "Warning", reason: "FailedValidation", message });
   }
+}
+
+/** The pod, marked as deleted when the later object is; the very same pod when nothing of that differs. */
+function endingAs(pod: BoundPod, { metadata = {} }: Pod): BoundPod {
+  const { deletionTimestamp, deletionGracePeriodSeconds } = metadata;
+  const now = pod.metadata;
+  if (deletionTimestamp === undefined) return pod;
+  if (now.deletionTimestamp === deletionTimestamp && now.deletionGracePeriodSeconds === deletionGracePeriodSeconds) {
+    return pod;
+  }
+  const grace = deletionGracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds };
+  return { ...pod, metadata: { ...now, deletionTimestamp, ...grace } };
 }

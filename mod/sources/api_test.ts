@@ -175,3 +175,24 @@ Deno.test("what could hurt the node is refused with its field", () => {
     assert.equal("problem" in taken ? taken.problem : "none", problem);
   }
 });
+
+Deno.test("a pod that is told without sense goes on as it was last told, and its deletion counts", async () => {
+  const { source, pods, emitted, scope, start } = setUp();
+  await start();
+  pods.sync();
+  pods.put(podOf("web", "1"));
+  const good = emitted.at(-1)?.[0];
+  pods.put(podOf("web", "1", { spec: { containers: [] } }));
+  assert.equal(emitted.at(-1)?.[0], good, "the very same picture");
+  assert.equal(source.problems.size, 1);
+  pods.put(podOf("web", "1", {
+    metadata: { deletionTimestamp: "2026-01-01T00:00:30Z", deletionGracePeriodSeconds: 30 },
+    spec: { containers: [] },
+  }));
+  const ending = emitted.at(-1)?.[0];
+  assert.deepEqual([ending?.metadata.deletionGracePeriodSeconds, ending?.spec], [30, good?.spec]);
+  // Another pod of that name is another pod.
+  pods.put(podOf("web", "2", { spec: { containers: [] } }));
+  assert.deepEqual(names(emitted.at(-1)), []);
+  await scope.close();
+});
