@@ -89,7 +89,7 @@ const rules: readonly Rule[] = [
   {
     kind: "mount",
     words:
-      /error mounting|to rootfs at|to rootfs "|mount destination|mount through procfd|failed to (?:stat|mkdir) "|mounting "/,
+      /error mounting|fulfil mount request|to rootfs at|to rootfs "|mount destination|mount through procfd|failed to (?:stat|mkdir) "|mounting "/,
     remedy:
       "Correct the volume mount that the message names: its path must be on the node and usable there (for hostPath " +
       "set the type, such as DirectoryOrCreate).",
@@ -104,9 +104,9 @@ const rules: readonly Rule[] = [
   {
     kind: "memory",
     words:
-      /unable to set memory limit|memory\.(?:limit_in_bytes|max)": |memory\.(?:limit_in_bytes|max): (?:device|invalid)|OOM-killed|memory limit too low|final child's pid from pipe|bootstrap data to pipe/i,
+      /unable to set memory limit|mkdir \/sys\/fs\/cgroup\S*: cannot allocate memory|memory\.(?:limit_in_bytes|max)": |memory\.(?:limit_in_bytes|max): (?:device|invalid)|OOM-killed|memory limit too low|final child's pid from pipe|bootstrap data to pipe/i,
     remedy:
-      "Raise resources.limits.memory of the container: it is less than the runtime itself takes to start it (some 12 MiB).",
+      "Raise resources.limits.memory: the container, or the pod, is given less than the runtime itself takes to start it (some 12 MiB).",
   },
   {
     kind: "cpu",

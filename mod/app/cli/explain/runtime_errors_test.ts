@@ -97,6 +97,13 @@ const texts: [kind: RuntimeErrorKind, remedy: RegExp, text: string][] = [
     // runc 1.0 on cgroup v1
     'container_linux.go:367: starting container process caused: process_linux.go:458: setting cgroup config for procHooks process caused: failed to write "1000": write /sys/fs/cgroup/memory/x/memory.limit_in_bytes: device or resource busy',
   ],
+  [
+    "memory",
+    /limits\.memory/,
+    start(
+      "unable to apply cgroup configuration: mkdir /sys/fs/cgroup/memory/kubepods/burstable/pod1/2: cannot allocate memory",
+    ),
+  ],
   ["memory", /limits\.memory/, start("container init was OOM-killed (memory limit too low?)")],
   ["memory", /limits\.memory/, start("getting the final child's pid from pipe caused: EOF")],
   [
@@ -178,6 +185,36 @@ const texts: [kind: RuntimeErrorKind, remedy: RegExp, text: string][] = [
     'failed to create containerd task: failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open /run/x/log.json: no such file or directory): exec: "runc": executable file not found in $PATH: unknown',
   ],
   ["runtime", /runtimeClassName/, 'failed to get sandbox runtime: no runtime for "kata" is configured'],
+  // runc 1.3.3
+  ["command", /interpreter/, init('exec: "nosuch": executable file not found in $PATH')],
+  ["mount", /must be on the node/, init("failed to fulfil mount request: open /nosuch/src: no such file or directory")],
+  [
+    "mount",
+    /A file is mounted on a directory/,
+    init(
+      'error mounting "/etc/hostname" to rootfs at "/bin": mount src=/etc/hostname, dst=/bin, dstFd=/proc/thread-self/fd/49, flags=MS_BIND: not a directory',
+    ),
+  ],
+  [
+    "apparmor",
+    /apparmor_parser/,
+    init(
+      "unable to apply apparmor profile: apparmor failed to apply profile: write fsmount:fscontext:proc/thread-self/attr/exec: invalid argument",
+    ),
+  ],
+  [
+    "sysctl",
+    /sysctls/,
+    init(
+      "open sysctl net.nosuch file: unsafe procfs detected: openat2 fsmount:fscontext:proc/./sys/net/nosuch: no such file or directory",
+    ),
+  ],
+  ["user", /runAsUser/, init("unable to setup user: cannot setuid to unmapped uid 4294967295 in user namespace")],
+  [
+    "hook",
+    /runtime's log/,
+    init("error running createRuntime hook #0: fork/exec /nosuch/hook: no such file or directory"),
+  ],
   ["space", /df -i/, "failed to create containerd container: write /var/lib/containerd/x: no space left on device"],
   ["exhausted", /TasksMax=/, "failed to start shim: fork/exec /usr/bin/x: resource temporarily unavailable"],
   ["name", /tries again by itself/, 'failed to reserve container name "a_b_0": name "a_b_0" is reserved for "123"'],

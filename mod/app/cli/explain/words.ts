@@ -31,11 +31,16 @@ export function timeOf(text: string | undefined): number | undefined {
   return Number.isNaN(at) || at <= 0 ? undefined : at;
 }
 
-/** A text on one line, without control characters, of a length that can be read. */
+/**
+ * A text on one line, without control characters, of a length that can be read. What is too much is left out of the
+ * middle: errors tell at their beginning what was to be done, and at their end why it could not be.
+ */
 export function line(text: string, most = 400): string {
   // deno-lint-ignore no-control-regex
   const plain = text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ").trim();
-  return plain.length > most ? `${plain.slice(0, most)}…` : plain;
+  if (plain.length <= most) return plain;
+  const head = Math.floor(most / 3);
+  return `${plain.slice(0, head)}…${plain.slice(head - most)}`;
 }
 
 /** How a container ended, with what its exit code usually means. */
