@@ -217,7 +217,9 @@ export class Invariants {
   #mustGoOn({ action, reason, message, pod }: JournalRecord): void {
     if (!pod || !removals.has(reason) || !/^(Stop|Remove)/.test(action)) return;
     const found = this.#world.cluster?.pods().find(({ metadata }) => metadata.uid === pod.uid);
-    if (!found || found.metadata.deletionTimestamp !== undefined || ranks[found.status?.phase ?? ""] === 2) return;
+    if (!found || found.metadata.deletionTimestamp !== undefined) return;
+    // The server may not have heard yet that it has ended.
+    if (ranks[found.status?.phase ?? ""] === 2 || ranks[this.#published.get(pod.uid)?.phase ?? ""] === 2) return;
     this.#world.fail("pods go on", `${pod.name} is wanted, but there was ${action} because ${reason}: ${message}`);
   }
 
