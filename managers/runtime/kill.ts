@@ -1,9 +1,10 @@
 import type { RuntimeService } from "../../cri/api.ts";
 import type { Clock } from "../../mod/base/clock.ts";
 import { Deadline } from "../../mod/base/deadline.ts";
-import { messageOf } from "../../mod/base/errors.ts";
+import { KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Because, Journal } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import { unlessAborted } from "../../mod/base/unless_aborted.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { containerPath, podContainers, podRef } from "../../mod/kube/pod.ts";
 import type { BoundPod, LifecycleHandler } from "../../mod/kube/types.ts";
@@ -111,8 +112,11 @@ export class Killer {
     // Whole seconds, as the grace is: what hooks and waits took is taken off below.
     const grace = Math.max(0, Math.ceil(left() / 1000));
     const began = clock.now();
+    // One that takes longer than the grace goes on until its container has ended: that has a minimum of its own yet.
+    using hook = new Deadline({ clock, signal });
+    using _end = { [Symbol.dispose]: () => hook.end(new KubeletError("Aborted", "the container has been stopped")) };
     if (one.preStop && !ending.hooked && grace > 0) {
-      await this.#preStop(request, { ...one, graceSeconds: grace }, one.preStop);
+      await this.#preStop(request, { ...one, graceSeconds: grace }, one.preStop, hook.signal);
       ending.hooked = true;
     }
     const hookMs = clock.now() - began;
@@ -160,24 +164,39 @@ export class Killer {
     await journal.act("CgroupKill", { pod: podRef(pod), ...why }, uid, () => groups.killProcesses(uid));
   }
 
-  /** Runs preStop for at most the grace period; a hook that fails is told and does not stop the kill. */
-  async #preStop(request: KillRequest, one: ContainerKill, handler: LifecycleHandler): Promise<void> {
+  /**
+   * Runs preStop and waits for it, at most for the grace period; the hook itself goes on until its signal aborts. One
+   * that fails is told and does not stop the kill.
+   */
+  async #preStop(
+    request: KillRequest,
+    one: ContainerKill,
+    handler: LifecycleHandler,
+    hookSignal: AbortSignal,
+  ): Promise<void> {
     const { pod, podIP, signal } = request;
-    using limit = new Deadline({ clock: this.#o.clock, signal, ms: one.graceSeconds * 1000 });
-    try {
-      const request = { handler, pod, containerName: one.name, containerId: one.id, podIP, signal: limit.signal };
-      await this.#o.hooks.run(request);
-    } catch (thrown) {
-      if (signal.aborted) throw thrown;
+    const { clock, hooks, log, events } = this.#o;
+    const call = { handler, pod, containerName: one.name, containerId: one.id, podIP, signal: hookSignal };
+    const run = hooks.run(call).catch((thrown: unknown) => {
+      if (signal.aborted) return;
       const container = podContainers(pod).find((c) => c.spec.name === one.name);
-      const late = limit.over ? `not done within the grace period of ${one.graceSeconds} s` : messageOf(thrown);
-      this.#o.log.warn("preStop hook failed", { container: one.name, error: late });
-      this.#o.events.pod({
+      log.warn("preStop hook failed", { container: one.name, error: messageOf(thrown) });
+      events.pod({
         pod,
         type: "Warning",
         reason: "FailedPreStopHook",
         message: "PreStopHook failed",
         ...(container ? { fieldPath: containerPath(container) } : {}),
+      });
+    });
+    using limit = new Deadline({ clock, signal, ms: one.graceSeconds * 1000 });
+    try {
+      await unlessAborted(run, limit.signal);
+    } catch (thrown) {
+      if (!limit.over) throw thrown;
+      log.warn("preStop hook is not done within the grace period; its container is stopped", {
+        container: one.name,
+        graceSeconds: one.graceSeconds,
       });
     }
   }

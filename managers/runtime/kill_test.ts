@@ -79,15 +79,19 @@ Deno.test("preStop runs first and its seconds are taken off the grace", async ()
   assert.deepEqual(t.did.slice(0, 2), ["hook a", "stop id-a 26s at 4000"]);
 });
 
-Deno.test("a preStop that does not end is cut off by the grace, and the kill goes on with the minimum", async () => {
-  const t = setUp({
+Deno.test("a preStop that does not end goes on while its container is stopped with the minimum, and no longer", async () => {
+  const t: ReturnType<typeof setUp> = setUp({
+    stopMs: () => 2000,
     hook: (signal) =>
       new Promise((_, reject) =>
-        signal.addEventListener("abort", () => reject(new KubeletError("Aborted", "cut off")), { once: true })
+        signal.addEventListener("abort", () => {
+          t.did.push(`hook ends at ${t.clock.now()}`);
+          reject(new KubeletError("Aborted", "cut off"));
+        }, { once: true })
       ),
   });
   await t.kill(makePod([c("a", { lifecycle: { preStop } })], [], 10), ["a"]);
-  assert.deepEqual(t.did.slice(0, 2), ["hook a", "stop id-a 2s at 10000"]);
+  assert.deepEqual(t.did, ["hook a", "stop id-a 2s at 10000", "stopped id-a", "hook ends at 12000"]);
   assert.deepEqual(t.events.events.map((e) => e.reason), ["Killing", "FailedPreStopHook"]);
 });
 
