@@ -45,6 +45,10 @@ Deno.test("a runtime that hangs for one pod: its processes are killed, it is tol
       await seen.ready("new");
       await seen.gone("other", other);
       assert.ok(await runs(main), "the pod that hangs has its time");
+      const early = await agentProgram(["explain", "stuck", "--root-dir", agent.paths.kubelet], {
+        run: agent.paths.run,
+      });
+      assert.match(early.stdout, /Why: The pod is being ended/, "also while no step of that is over");
 
       await waitFor("the agent to kill what the runtime does not", async () => !await runs(main), { within: forced });
       const told = await waitFor("explain to tell the steps", async () => {
