@@ -57,3 +57,23 @@ Deno.test("what a page depends on makes it another one: the query and the method
   gate.resolve();
   assert.deepEqual((await Promise.all(answers)).map(({ body }) => body), ["GET a=1", "GET a=2", "POST a=1"]);
 });
+
+Deno.test("how the agent is, is answered while 200 scrapes wait for their page, and they are all answered", async () => {
+  const gate = Promise.withResolvers<void>();
+  const here = { requests: 0, all: Promise.withResolvers<void>() };
+  await using server = await startServer({}, {
+    prepare: (made) => made.registerText("/metrics/cadvisor", () => gate.promise.then(() => "page\n")),
+    metrics: {
+      began: () => {
+        if (++here.requests === 200) here.all.resolve();
+        return () => {};
+      },
+    },
+  });
+  const at = (path: string) => ask(`https://127.0.0.1:${server.https}${path}`);
+  const scrapes = Array.from({ length: 200 }, () => at("/metrics/cadvisor"));
+  await here.all.promise;
+  assert.equal((await at("/healthz")).body, "ok");
+  gate.resolve();
+  assert.deepEqual(new Set((await Promise.all(scrapes)).map(({ body }) => body)), new Set(["page\n"]));
+});
