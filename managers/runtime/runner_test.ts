@@ -46,10 +46,12 @@ Deno.test("a regular container that fails does not hold up the next, a regular i
     reason: "ErrImagePull",
     message: "no such image",
   }]);
+  assert.deepEqual(t.tries, ["regular ErrImagePull", "regular started"]);
   const initPod = makePod({ initContainers: [container("a"), container("c", { restartPolicy: "Always" })] });
   const i = setUp({ imageError, pod: initPod });
   const init = await i.apply({ ...sandboxed, start: [start("init", "a"), start("init", "c")] });
   assert.deepEqual(init.result?.started, []);
+  assert.deepEqual(i.tries, ["init ErrImagePull"]);
 });
 
 Deno.test("a sidecar that fails is passed over", async () => {
@@ -139,6 +141,7 @@ Deno.test("a container that does not start leaves its reason", async () => {
   );
   const other = await t.apply({ createSandbox: { attempt: 1, ...why }, start: [start("regular", "a")] });
   assert.equal(other.result?.failures.get("a")?.reason, "CreateContainerError");
+  assert.deepEqual(t.tries, ["regular RunContainerError", "regular CreateContainerError"]);
 });
 
 Deno.test("an ephemeral container shares the namespaces of its target while that runs", async () => {
@@ -153,6 +156,7 @@ Deno.test("an ephemeral container shares the namespaces of its target while that
   await t.apply({ createSandbox: { attempt: 0, ...why }, start: [start("ephemeral", "debug")] }, observed("running"));
   await t.apply({ createSandbox: { attempt: 1, ...why }, start: [start("ephemeral", "debug")] }, observed("exited"));
   assert.deepEqual(t.targets, ["id-a", undefined]);
+  assert.deepEqual(t.tries, ["ephemeral started", "ephemeral started"]);
 });
 
 Deno.test("a postStart hook that never ends is called off when its container ends", async () => {

@@ -120,6 +120,7 @@ function setUp(
     },
   });
   const removed: string[] = [];
+  const tries: string[] = [];
   const settled = { at: 0 };
   const runner = new PodRunner({
     runtime,
@@ -133,6 +134,7 @@ function setUp(
     events,
     log: silent,
     onSandbox: (_pod, ips) => sandboxIps.push(ips),
+    onStart: (kind, failed) => tries.push(`${kind} ${failed ?? "started"}`),
     removeContainer: (id, { keepLogs, because }) => {
       removed.push(`${id} ${keepLogs} ${because.reason}`);
       return Promise.resolve();
@@ -160,6 +162,8 @@ function setUp(
     sandboxIps,
     targets,
     removed,
+    /** Starts of containers as the metrics are told of them. */
+    tries,
     exits,
     backoff,
     apply,
