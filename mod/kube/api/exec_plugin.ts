@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
+import { Deadline } from "../../base/deadline.ts";
 import { KubeletError, messageOf } from "../../base/errors.ts";
 import type { Host } from "../../base/host.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
@@ -99,17 +100,16 @@ export class ExecPlugin {
         `the credential plugin ${exec.command} ${why}${exec.installHint === "" ? "" : `; ${exec.installHint}`}`,
         { cause },
       );
-    const control = new AbortController();
-    using _limit = clock.after(limitMs, () => control.abort());
+    using limit = new Deadline({ clock, ms: limitMs });
     let answer: Awaited<ReturnType<Host["run"]>>;
     try {
       answer = await host.run(exec.command, [...exec.args], {
         env: { ...exec.env, KUBERNETES_EXEC_INFO: JSON.stringify(await this.#info()) },
-        signal: control.signal,
+        signal: limit.signal,
       });
     } catch (thrown) {
-      onCall?.(control.signal.aborted ? "plugin_execution_error" : "plugin_not_found_error", 1);
-      throw control.signal.aborted
+      onCall?.(limit.over ? "plugin_execution_error" : "plugin_not_found_error", 1);
+      throw limit.over
         ? fail(`took longer than ${limitMs / 1000} s`, thrown)
         : fail(`can't be run: ${messageOf(thrown)}`, thrown);
     }
