@@ -23,6 +23,8 @@ export interface CertificateManagerOptions {
   readonly template: () => CertificateTemplate | undefined;
   /** Told of the pair that is in force, at the start and after each rotation. */
   readonly onPair?: (pair: CertificatePair) => void;
+  /** Told when a pair was issued and is under the store's link. */
+  readonly onIssued?: () => void;
   /** Told of each failed try, and of each rotation with how long the old one was in use, milliseconds. */
   readonly onFailure?: () => void;
   readonly onRotated?: (usedMs: number) => void;
@@ -101,6 +103,7 @@ export class CertificateManager {
     const before = this.#pair;
     const pair = await store.save(cert, key, clock.now());
     this.#take(pair);
+    this.#o.onIssued?.();
     if (before) this.#o.onRotated?.(clock.now() - before.notBefore);
     log.info(`a new ${what} certificate is in use`, { until: new Date(pair.notAfter).toISOString() });
   }

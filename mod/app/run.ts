@@ -186,6 +186,7 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
   const cluster = joined && composeCluster({
     devices: plugins.devices,
     clients: joined.clients,
+    ...(joined.ownPair ? { ownPair: joined.ownPair } : {}),
     config,
     flags,
     gates: loaded.gates,

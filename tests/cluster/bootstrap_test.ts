@@ -11,8 +11,23 @@ import { approveServing, ClusterView, patience } from "./support.ts";
 const { signal } = new AbortController();
 const id = "abcdef", secret = "0123456789abcdef";
 
+/** Lets a group do what a role of the cluster says. */
+async function allow({ plane }: TestCluster, role: string, group: string): Promise<void> {
+  const { status, text } = await plane.raw("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      metadata: { generateName: "bootstrap-" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: group }],
+    }),
+  });
+  assert.equal(status, 201, text);
+}
+
 /** Lets nodes ask for certificates with a bootstrap token, and the controller manager approve their clients'. */
-async function allowBootstrap({ plane, admin }: TestCluster): Promise<void> {
+async function allowBootstrap(cluster: TestCluster): Promise<void> {
+  const { plane, admin } = cluster;
   const token: Secret = {
     metadata: { name: `bootstrap-token-${id}`, namespace: "kube-system" },
     type: "bootstrap.kubernetes.io/token",
@@ -23,20 +38,8 @@ async function allowBootstrap({ plane, admin }: TestCluster): Promise<void> {
     },
   };
   await admin.create(resources.secrets, token, { signal });
-  const allow = async (role: string, group: string) => {
-    const { status, text } = await plane.raw("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({
-        metadata: { generateName: "bootstrap-" },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
-        subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: group }],
-      }),
-    });
-    assert.equal(status, 201, text);
-  };
-  await allow("system:node-bootstrapper", "system:bootstrappers");
-  await allow("system:certificates.k8s.io:certificatesigningrequests:nodeclient", "system:bootstrappers");
+  await allow(cluster, "system:node-bootstrapper", "system:bootstrappers");
+  await allow(cluster, "system:certificates.k8s.io:certificatesigningrequests:nodeclient", "system:bootstrappers");
   await Deno.writeTextFile(
     `${plane.dir}/bootstrap.kubeconfig`,
     JSON.stringify({
@@ -170,5 +173,43 @@ Deno.test("a node whose certificate ends while it runs gets another one from the
       now?.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
       status?.containerStatuses?.map(({ containerID }) => [containerID, 0]),
     );
+  });
+});
+
+Deno.test("a certificate that the kubeconfig names is renewed in the agent's own files, and those are used from then on", async () => {
+  const name = "renewed";
+  const root = `/var/lib/denolet-agent.${name}`;
+  const current = `${root}/pki/kubelet-client-current.pem`;
+  await withClusterNode({
+    name,
+    start: false,
+    before: (cluster) =>
+      allow(cluster, "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "system:nodes"),
+    config: { rotateCertificates: true },
+  }, async (member) => {
+    const { plane, agent } = member;
+    const view = new ClusterView(member);
+    const subject = { name: `system:node:${name}`, groups: ["system:nodes"], lifetimeMs: 60_000 };
+    const kubeconfig = await plane.kubeconfig("short", subject);
+    const end = endOf(await Deno.readTextFile(`${plane.dir}/short.crt`)) ?? 0;
+    const flags = [`--kubeconfig=${kubeconfig}`, `--cert-dir=${root}/pki`];
+    agent.start(flags);
+    await agent.healthy();
+    await view.nodeCondition("Ready", "True");
+    await waitFor("a certificate of the agent's own", () => exists(current), { within: 60_000 + patience });
+    await waitFor("the end of the kubeconfig's", () => Promise.resolve(Date.now() > end), {
+      within: 60_000 + patience,
+    });
+    const works = async (pod: string) => {
+      await view.createPod(pod, { containers: [box("main")] });
+      await view.ready(pod);
+      await view.deletePod(pod, 0);
+      await view.gone(pod);
+    };
+    await works("after");
+    await agent.kill();
+    agent.start(flags);
+    await agent.healthy();
+    await works("restarted");
   });
 });

@@ -19,7 +19,10 @@ export function clientPairFile(certDir: string): string {
 /** Keeps the node's certificates fresh: the client's with rotateCertificates, the serving one with serverTLSBootstrap. */
 export function certificatesPart(context: ClusterContext): ClusterPart {
   const { config, clients, nodeName, clock, random, log, scope } = context;
-  const keep = (options: Pick<CertificateManagerOptions, "store" | "signer" | "template">, what: CertificateUse) => {
+  const keep = (
+    options: Pick<CertificateManagerOptions, "store" | "signer" | "template" | "onIssued">,
+    what: CertificateUse,
+  ) => {
     const manager = new CertificateManager({
       ...options,
       what,
@@ -37,7 +40,9 @@ export function certificatesPart(context: ClusterContext): ClusterPart {
     start(_agent, cluster): void {
       if (config.rotateCertificates) {
         const template = () => nodeSubject(nodeName);
-        keep({ store: store(context, "kubelet-client"), signer: clientSigner, template }, "client");
+        const { ownPair } = context;
+        const kept = store(context, "kubelet-client", ownPair?.initial);
+        keep({ store: kept, signer: clientSigner, template, onIssued: () => ownPair?.use() }, "client");
       }
       if (config.serverTLSBootstrap && config.tlsCertFile === "") {
         const template = () => servingTemplate(nodeName, cluster.node?.());
@@ -49,8 +54,12 @@ export function certificatesPart(context: ClusterContext): ClusterPart {
 
 type CertificateUse = "client" | "serving";
 
-function store({ flags, host, log }: ClusterContext, prefix: string): CertificateStore {
-  return new CertificateStore({ dir: flags.certDir, prefix, host, log });
+function store(
+  { flags, host, log }: ClusterContext,
+  prefix: string,
+  initial?: { readonly certFile: string; readonly keyFile: string },
+): CertificateStore {
+  return new CertificateStore({ dir: flags.certDir, prefix, host, log, ...(initial ? { initial } : {}) });
 }
 
 /** What the serving certificate says: every address of the node. None is asked for before the node has an IP address. */

@@ -33,14 +33,40 @@ export interface NodeIdentityOptions {
   readonly clientsOf?: (kubeconfig: Kubeconfig) => Pick<ReturnType<typeof createClients>, "main"> & Disposable;
 }
 
+/** The pair that the agent itself keeps and renews, as far as it bears on who the clients are. */
+export interface OwnPair {
+  /** The pair that the kubeconfig names instead, to begin with. */
+  readonly initial?: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** There is one: it is shown from now on. */
+  use(): void;
+}
+
 /** The certificate as which the node is known to the API server, and what comes in its place when it expires (I16). */
-export class NodeIdentity {
+export class NodeIdentity implements OwnPair {
   readonly #o: NodeIdentityOptions;
   #shown: Kubeconfig;
 
   constructor(options: NodeIdentityOptions) {
     this.#o = options;
     this.#shown = options.kubeconfig;
+  }
+
+  get initial(): { certFile: string; keyFile: string } | undefined {
+    const { certificate, key } = this.#o.kubeconfig.user;
+    return certificate && key && "path" in certificate && "path" in key
+      ? { certFile: certificate.path, keyFile: key.path }
+      : undefined;
+  }
+
+  use(): void {
+    const { loaded: { flags }, credentials, log } = this.#o;
+    const user = ownPair(flags.certDir);
+    if (showsPair(this.#shown.user, flags.certDir)) return credentials.useCertificate(user);
+    this.#shown = { ...this.#shown, user };
+    credentials.useCertificate(user);
+    log.info("the certificate that the agent renews is in use, in place of the kubeconfig's own", {
+      path: clientPairFile(flags.certDir),
+    });
   }
 
   /** Watches over the certificate until the signal aborts. */
@@ -57,7 +83,7 @@ export class NodeIdentity {
   }
 
   async #bootstrap(signal: AbortSignal): Promise<void> {
-    const { loaded: { config, flags }, credentials, nodeName, host, clock, log } = this.#o;
+    const { loaded: { config, flags }, nodeName, host, clock, log } = this.#o;
     // Read each time: tokens for it live for a day, and another one is put there when a node needs it.
     const kubeconfig = await readKubeconfig(host, flags.bootstrapKubeconfig);
     const { clientsOf = () => createClients({ kubeconfig, config, host, clock, log }) } = this.#o;
@@ -66,8 +92,7 @@ export class NodeIdentity {
     const cluster = addressOf(kubeconfig.cluster);
     const target = { cluster, store, nodeName, kubeconfig: flags.kubeconfig };
     await bootstrap({ client: clients.main, ...target, host, clock, log, signal });
-    this.#shown = { ...this.#shown, user: ownPair(flags.certDir) };
-    credentials.useCertificate(this.#shown.user);
+    this.use();
   }
 }
 
@@ -75,6 +100,11 @@ export class NodeIdentity {
 export function ownPair(certDir: string): Required<Pick<KubeconfigUser, "certificate" | "key">> {
   const pair = { path: clientPairFile(certDir) };
   return { certificate: pair, key: pair };
+}
+
+/** Whether a user's certificate is the agent's own pair. */
+export function showsPair({ certificate }: KubeconfigUser, certDir: string): boolean {
+  return certificate !== undefined && "path" in certificate && certificate.path === clientPairFile(certDir);
 }
 
 /** Whether a user is known by its certificate and by nothing else. */

@@ -54,6 +54,7 @@ Deno.test("a running node whose kubeconfig's own certificate has expired is know
     for (let i = 0; i < 200_000 && !until(); i++) await turn();
     assert(until());
   };
+  assert.deepEqual(identity.initial, { certFile: "/old.pem", keyFile: "/old.pem" });
   const stop = new AbortController();
   const running = identity.run(stop.signal).catch(() => {});
 

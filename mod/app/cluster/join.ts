@@ -10,7 +10,7 @@ import type { EventSink } from "../../kube/events.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { createClients } from "./clients.ts";
 import { clusterEvents } from "./events.ts";
-import { NodeIdentity, ownPair, shownBy, showsCertificateOnly } from "./identity.ts";
+import { NodeIdentity, type OwnPair, ownPair, shownBy, showsCertificateOnly } from "./identity.ts";
 import type { ClusterClients } from "./types.ts";
 
 export interface JoinOptions {
@@ -32,6 +32,8 @@ export interface Joined {
   readonly events: EventSink;
   /** The API server's URL, for messages. */
   readonly server: string;
+  /** Where the node is known by a certificate. */
+  readonly ownPair?: OwnPair;
 }
 
 /**
@@ -42,16 +44,16 @@ export interface Joined {
 export async function joinCluster(options: JoinOptions): Promise<Joined | undefined> {
   const { loaded: { config, flags }, host, clock, log, scope, observer, nodeName, random } = options;
   if (flags.kubeconfig === "") return undefined;
-  const kubeconfig = await startingKubeconfig(options);
+  const kubeconfig = await withOwnPair(await startingKubeconfig(options), options);
   const shared = { host, clock, log, config, ...(observer ? { observer } : {}) };
   const clients = createClients({ ...shared, kubeconfig });
   const close = () => clients[Symbol.dispose]();
   if (scope.signal.aborted) close();
   else scope.signal.addEventListener("abort", close, { once: true });
-  if (showsCertificateOnly(kubeconfig.user)) {
-    const identity = new NodeIdentity({ ...options, kubeconfig, credentials: clients.credentials });
-    scope.spawn("client certificate's end", (signal) => identity.run(signal));
-  }
+  const identity = showsCertificateOnly(kubeconfig.user)
+    ? new NodeIdentity({ ...options, kubeconfig, credentials: clients.credentials })
+    : undefined;
+  if (identity) scope.spawn("client certificate's end", (signal) => identity.run(signal));
   const events = clusterEvents({
     client: clients.events,
     nodeName,
@@ -62,7 +64,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined | undefi
     scope,
   });
   log.info("joining the cluster", { server: kubeconfig.cluster.server, node: nodeName });
-  return { clients, events, server: kubeconfig.cluster.server };
+  return { clients, events, server: kubeconfig.cluster.server, ...(identity ? { ownPair: identity } : {}) };
 }
 
 /**
@@ -89,4 +91,16 @@ async function startingKubeconfig({ loaded: { flags }, host, clock, log }: JoinO
   const { cluster } = await readKubeconfig(host, bootstrapKubeconfig);
   // Until the certificate is there every request fails, and is tried again as if the server were away.
   return { path, cluster, user: ownPair(certDir) };
+}
+
+/**
+ * A kubeconfig with another certificate than the agent's own pair: with rotateCertificates the pair goes before it once
+ * there is one (as the reference's store has it), for nobody renews the kubeconfig's.
+ */
+async function withOwnPair(kubeconfig: Kubeconfig, options: JoinOptions): Promise<Kubeconfig> {
+  const { loaded: { config, flags }, host, clock } = options;
+  if (!config.rotateCertificates || !showsCertificateOnly(kubeconfig.user)) return kubeconfig;
+  const user = ownPair(flags.certDir);
+  const { notAfter = -Infinity } = await shownBy({ ...kubeconfig, user }, host);
+  return notAfter > clock.now() ? { ...kubeconfig, user } : kubeconfig;
 }

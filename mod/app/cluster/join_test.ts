@@ -1,4 +1,6 @@
 import assert from "@assert";
+import { makeKey, makeRequest } from "../../../managers/certificates/request.ts";
+import { testAuthority } from "../../../managers/certificates/testing.ts";
 import { FakeClock } from "../../base/fake_clock.ts";
 import { FakeHost } from "../../base/fake_host.ts";
 import { silent } from "../../base/log.ts";
@@ -66,3 +68,29 @@ for (const [name, files, argv, message] of refused) {
     await assert.rejects(join(files, ...argv), message);
   });
 }
+
+Deno.test("with rotateCertificates the agent's own pair goes before the kubeconfig's certificate while it lasts", async () => {
+  const clock = new FakeClock();
+  const authority = await testAuthority(clock);
+  const key = await makeKey();
+  const request = await makeRequest(key, { commonName: "system:node:n", organizations: ["system:nodes"] });
+  const pair = async (lifeMs: number) => await authority.sign(request, lifeMs) + key;
+  const link = "/pki/kubelet-client-current.pem";
+  const named = kubeconfig({ "client-certificate": "/other.crt", "client-key": "/other.key" });
+  const cases: [name: string, lifeMs: number | undefined, rotate: boolean, used: string][] = [
+    ["none yet", undefined, true, "/other.crt"],
+    ["valid", 3_600_000, true, link],
+    ["expired", 0, true, "/other.crt"],
+    ["not asked for", 3_600_000, false, "/other.crt"],
+  ];
+  for (const [name, lifeMs, rotate, used] of cases) {
+    const files = { "/k": named, ...(lifeMs === undefined ? {} : { [link]: await pair(lifeMs) }) };
+    const joined = await join(
+      files,
+      "--kubeconfig=/k",
+      "--cert-dir=/pki",
+      ...(rotate ? ["--rotate-certificates"] : []),
+    );
+    assert.equal(joined?.ownPair?.initial?.certFile, used, name);
+  }
+});

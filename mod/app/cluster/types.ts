@@ -21,6 +21,7 @@ import type { ServedAgent } from "../agent_types.ts";
 import type { KubeletFlags } from "../config/flags.ts";
 import type { KubeletConfig } from "../config/kubelet_config.ts";
 import type { NodeFacts } from "../node_facts.ts";
+import type { OwnPair } from "./identity.ts";
 
 /** The clients of one API server, each with limits of its own (features.md A8). */
 export interface ClusterClients {
@@ -52,6 +53,8 @@ export interface ClusterContext {
   /** The feature gates; without them each is as its default. */
   readonly gates?: { enabled(name: string): boolean };
   readonly facts: NodeFacts;
+  /** Told of the certificate that the agent keeps; absent where the node is known by something else. */
+  readonly ownPair?: OwnPair;
   readonly nodeName: string;
   readonly host: Host;
   readonly clock: Clock;
