@@ -19,7 +19,7 @@ const busy = shell("works", `dd if=/dev/zero of=/m/held bs=1M count=${heldMiB} 2
 interface PodMetricsList {
   readonly items: readonly {
     readonly metadata: { readonly name: string };
-    readonly window: string;
+    readonly timestamp: string;
     readonly containers: readonly { readonly name: string; readonly usage: { cpu: string; memory: string } }[];
   }[];
 }
@@ -155,6 +155,28 @@ Deno.test("the real metrics-server and kubectl top with an agent", async (t) => 
       const log = await server.log();
       assert.match(log, /Scrape finished" duration="[^"]+" nodeCount=1/);
       assert.doesNotMatch(log, /Failed to scrape|Skipping|Got duplicate/);
+    });
+
+    await t.step("a container that starts again and an agent that does leave no wrong figure", async () => {
+      await kubectl.run("exec", "idle", "-c", "one", "--", "kill", "1");
+      await view.podUntil(
+        "idle",
+        "to have a container that was started again",
+        ({ status }) =>
+          status?.containerStatuses?.some(({ restartCount, ready }) => restartCount === 1 && ready) ?? false,
+      );
+      await member.agent.kill();
+      const at = Date.now();
+      member.agent.start();
+      await member.agent.healthy();
+      const idle = await waitFor("figures of after that, of both containers", async () => {
+        const found = (await metrics()).find(({ metadata }) => metadata.name === "idle");
+        return found && Date.parse(found.timestamp) > at && found.containers.length === 2 ? found : undefined;
+      }, { within: patience });
+      for (const { name, usage } of idle.containers) {
+        within(`the CPU of ${name}`, milliValue(parseQuantity(usage.cpu)), 0, 100);
+      }
+      assert.doesNotMatch(await server.log(), /Skipping|Got duplicate|unexpected decrease/);
     });
   });
 });
