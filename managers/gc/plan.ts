@@ -176,7 +176,7 @@ export function extraDeadContainers(
   const extra: { id: string; name: string }[] = [];
   const exited = observed.containers.filter((c) => c.state === "exited" && (only === undefined || c.name === only));
   for (const instances of groups(exited, (c) => c.name).values()) {
-    instances.sort(newestFirst);
+    instances.sort((a, b) => b.restartCount - a.restartCount || b.createdAt - a.createdAt);
     for (const { id, name } of instances.slice(options.all ? 0 : Math.max(0, options.keep))) extra.push({ id, name });
   }
   return extra;

@@ -205,3 +205,17 @@ Deno.test("a clock that was set back: the newest instance and sandbox are told b
   assert.deepEqual(plan.containers.map((r) => r.item.id), ["c0"]);
   assert.deepEqual(plan.sandboxes.map((r) => r.item.id), ["s0"]);
 });
+
+Deno.test("a clock that was set back: of a pod's dead containers the newest attempt is kept", () => {
+  const one = (restartCount: number, createdAt: number) =>
+    ({ id: `c${restartCount}`, name: "a", restartCount, createdAt, state: "exited" }) as ObservedContainer;
+  const observed: ObservedPod = {
+    uid: "u",
+    name: "p",
+    namespace: "n",
+    sandboxes: [],
+    readAt: 0,
+    containers: [one(0, 900), one(1, 20)],
+  };
+  assert.deepEqual(extraDeadContainers(observed, { keep: 1 }).map(({ id }) => id), ["c0"]);
+});

@@ -181,6 +181,7 @@ const steps = {
     s.kill();
     await s.world.reboot();
   },
+  clock: (s) => s.stepClock(),
   nothing: () => {},
 } satisfies Record<string, Step>;
 
@@ -207,6 +208,7 @@ const weights: Record<keyof typeof steps, number> = {
   fuse: 2,
   stop: 0.6,
   reboot: 0.25,
+  clock: 0.5,
   nothing: 1,
 };
 
