@@ -113,14 +113,14 @@ function clusterAccess(
 }
 
 async function loadPages(
-  { agent, host, log }: Pick<Parameters<typeof createNodeApi>[0], "agent" | "host" | "log">,
+  { agent, host, clock, log }: Pick<Parameters<typeof createNodeApi>[0], "agent" | "host" | "clock" | "log">,
   own: KubeletPageOptions,
 ): Promise<NodePages> {
   const [{ machineFacts }, { nodePages }] = await Promise.all([
     import("./node_pages.ts"),
     import("../server/metrics/pages.ts"),
   ]);
-  return nodePages({ stats: agent.stats, machine: () => machineFacts(host), own, log });
+  return nodePages({ stats: agent.stats, machine: () => machineFacts(host), own, clock, log });
 }
 
 /** Header values may be credentials. */

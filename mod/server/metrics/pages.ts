@@ -1,9 +1,11 @@
 import type { StatsSource } from "../../../managers/stats/collector.ts";
 import type { Detail } from "../../../managers/stats/types.ts";
+import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { TextProvider } from "../routes/text.ts";
 import { cadvisorPage, type MachineFacts } from "./cadvisor.ts";
+import { KeptPages } from "./kept_pages.ts";
 import { kubeletPage, type KubeletPageOptions, probesPage, slisPage } from "./kubelet_page.ts";
 import type { pagePaths } from "./paths.ts";
 import { resourcePage } from "./resource.ts";
@@ -22,9 +24,11 @@ export function nodePages(options: {
   /** Asked once for each page that needs them. */
   machine: () => Promise<MachineFacts>;
   own: KubeletPageOptions;
+  clock: Clock;
   log: Logger;
 }): NodePages {
   const { stats, machine, own, log } = options;
+  const kept = new KeptPages(options.clock);
   const collect = async (detail: Detail, youngerMs?: number) => {
     try {
       return await stats.collect(detail, youngerMs);
@@ -38,7 +42,12 @@ export function nodePages(options: {
       // Only this very value counts (metrics.md section 9).
       const small = query.get("only_cpu_and_memory") === "true";
       const snapshot = await stats.collect("summary");
-      return { body: `${JSON.stringify(summaryOf(snapshot, small), undefined, 1)}\n`, contentType: "application/json" };
+      const body = await kept.get(
+        small ? "small summary" : "summary",
+        snapshot,
+        () => `${JSON.stringify(summaryOf(snapshot, small), undefined, 1)}\n`,
+      );
+      return { body, contentType: "application/json" };
     },
     "/metrics": () => kubeletPage({ ...own, used: async (page) => writeUsed(page, await collect("summary", usedMs)) }),
     "/metrics/probes": () => probesPage(own),
@@ -47,7 +56,13 @@ export function nodePages(options: {
       own.metrics.healthChecks.removeIf(() => true);
       return { body: "metrics reset\n", contentType: "text/plain; charset=utf-8" };
     },
-    "/metrics/resource": async () => resourcePage(await collect("resource")),
-    "/metrics/cadvisor": async () => cadvisorPage(await collect("cadvisor"), await machine()),
+    "/metrics/resource": async () => {
+      const snapshot = await collect("resource");
+      return await kept.get("resource", snapshot, () => resourcePage(snapshot));
+    },
+    "/metrics/cadvisor": async () => {
+      const snapshot = await collect("cadvisor");
+      return await kept.get("cadvisor", snapshot, async () => cadvisorPage(snapshot, await machine()));
+    },
   };
 }

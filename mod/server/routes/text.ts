@@ -6,7 +6,10 @@ import { httpError, send, writeError } from "../respond.ts";
 import type { RequestContext, Route, RouteGroup } from "../types.ts";
 
 /** A page: text or its bytes. Without a content type it is Prometheus text. */
-export type Page = string | Uint8Array<ArrayBuffer> | { readonly body: string; readonly contentType: string };
+export type Page = string | Uint8Array<ArrayBuffer> | {
+  readonly body: string | Uint8Array<ArrayBuffer>;
+  readonly contentType: string;
+};
 
 /** What of its request a page may depend on. */
 export type PageRequest = Pick<RequestContext, "method" | "query">;
@@ -24,7 +27,7 @@ const sharedQuery = 256;
 
 /** A page as it is sent. */
 interface Made {
-  readonly body: string | Uint8Array<ArrayBuffer>;
+  readonly body: Uint8Array<ArrayBuffer>;
   readonly contentType: string;
   /** The body zipped, once for all who want it so. */
   zipped(): Promise<Uint8Array<ArrayBuffer>>;
@@ -37,6 +40,8 @@ interface Made {
 class SharedPages {
   readonly #provider: TextProvider;
   readonly #pages = new Map<string, Shared<Made>>();
+  /** What was zipped of the very bytes that a provider gives again. */
+  readonly #zipped = new WeakMap<Uint8Array, Promise<Uint8Array<ArrayBuffer>>>();
 
   constructor(provider: TextProvider) {
     this.#provider = provider;
@@ -60,8 +65,14 @@ class SharedPages {
     const made = typeof page === "string" || page instanceof Uint8Array
       ? { body: page, contentType: prometheus }
       : page;
-    let zipped: Promise<Uint8Array<ArrayBuffer>> | undefined;
-    return { ...made, zipped: () => zipped ??= zippedOf(made.body) };
+    const { contentType } = made;
+    const body = typeof made.body === "string" ? new TextEncoder().encode(made.body) : made.body;
+    const zipped = () => {
+      const known = this.#zipped.get(body) ?? zippedOf(body);
+      this.#zipped.set(body, known);
+      return known;
+    };
+    return { body, contentType, zipped };
   }
 }
 
@@ -93,7 +104,7 @@ export function textGroup(path: string, provider: TextProvider): RouteGroup {
   };
 }
 
-async function zippedOf(body: string | Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+async function zippedOf(body: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
   // In large pieces: each is a way through the thread pool and back. Memory for speed, while it lasts.
   return new Uint8Array(await zip(body, { level: 1, memLevel: 9, chunkSize: 256 << 10 }));
 }
