@@ -4,8 +4,9 @@ import type { Logger } from "../../mod/base/log.ts";
 import type { Scope } from "../../mod/base/scope.ts";
 import { resources } from "../../mod/kube/api/resources.ts";
 import { type ApiClient, isApiNotFound, isConflict } from "../../mod/kube/api/types.ts";
-import { podFullName } from "../../mod/kube/pod.ts";
+import { configHash, configMirror, podFullName } from "../../mod/kube/pod.ts";
 import type { BoundPod } from "../../mod/kube/types.ts";
+import { MadeAnew } from "./made_anew.ts";
 import { mirrorOf, type MirrorOwner, mirrors } from "./mirror_pod.ts";
 
 export interface MirrorManagerOptions {
@@ -43,11 +44,13 @@ interface Work {
 
 /**
  * Keeps a mirror pod on the API server for each static pod: made as soon as the node is known, made anew when somebody
- * deletes it or when it shows another static pod than the present one, deleted when the static pod is gone.
+ * deletes it (at once, but not again and again) or when it shows another static pod than the present one, deleted when
+ * the static pod is gone.
  */
 export class MirrorManager {
   readonly #o: MirrorManagerOptions;
   readonly #work = new Map<string, Work>();
+  readonly #made = new MadeAnew();
 
   constructor(options: MirrorManagerOptions) {
     this.#o = options;
@@ -76,7 +79,9 @@ export class MirrorManager {
       if (mirror && mirrors(mirror, pod)) this.#settled(name);
       else if (mirror) {
         this.#do(name, mirror, (signal) => this.#delete(mirror, "it does not show the static pod", signal));
-      } else this.#do(name, undefined, (signal) => this.#create(pod, signal));
+      } else if (this.#made.may(hashOf(pod), clock.now())) {
+        this.#do(name, undefined, (signal) => this.#create(pod, signal));
+      }
     }
     if (this.#o.sourcesReady()) {
       for (const [name, mirror] of byName) {
@@ -85,6 +90,7 @@ export class MirrorManager {
       }
     }
     const now = clock.now();
+    this.#made.prune(now);
     for (const [name, { running, notBefore }] of this.#work) if (!running && notBefore <= now) this.#work.delete(name);
   }
 
@@ -98,10 +104,17 @@ export class MirrorManager {
     if (!node) return;
     this.#o.log.info("creating the mirror pod of a static pod", { pod: podFullName(pod), podUid: pod.metadata.uid });
     await this.#o.client.create(resources.pods, mirrorOf(pod, node), { signal });
+    if (!this.#made.made(hashOf(pod), this.#o.clock.now())) return;
+    this.#o.log.warn(
+      "somebody deletes the mirror pod of a static pod again and again; it is made anew more seldom. Is there another " +
+        "node of this name?",
+      { pod: podFullName(pod) },
+    );
   }
 
   async #delete(mirror: BoundPod, because: string, signal: AbortSignal): Promise<void> {
-    const { name, namespace, uid } = mirror.metadata;
+    const { name, namespace, uid, annotations } = mirror.metadata;
+    this.#made.forget(annotations?.[configMirror] ?? "");
     this.#o.log.info("deleting a mirror pod", { pod: podFullName(mirror), podUid: uid, because });
     try {
       await this.#o.client.delete(resources.pods, { name, namespace }, { gracePeriodSeconds: 0, uid, signal });
@@ -145,4 +158,8 @@ export class MirrorManager {
       this.look();
     });
   }
+}
+
+function hashOf(pod: BoundPod): string {
+  return pod.metadata.annotations?.[configHash] ?? pod.metadata.uid;
 }

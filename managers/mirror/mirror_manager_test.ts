@@ -185,3 +185,49 @@ Deno.test("a pod of that name that is no mirror stands in the way, and is left a
   assert.equal(log.lines.filter((l) => l.level === "warn").length, 1);
   await scope.close();
 });
+
+Deno.test("a mirror that somebody deletes again and again is made anew more and more seldom, which is told", async () => {
+  const { t, clock, api, log, scope, did, present, look } = setUp();
+  t.wanted = [staticPod("h1")];
+  const made = () => did().filter((one) => one.startsWith("create")).length;
+  /** Deletes each mirror as soon as it is there, for so long; how many were made. */
+  const war = async (seconds: number) => {
+    const before = made();
+    for (let i = 0; i < seconds * 2; i++) {
+      await look();
+      for (let left = 20; left > 0 && present().length > 0; left--) {
+        api.remove(resources.pods, name);
+        await look();
+      }
+      await clock.advance(500);
+    }
+    return made() - before;
+  };
+  const warnings = () => log.lines.filter(({ level }) => level === "warn").length;
+  assert.equal(await war(1), 3);
+  assert.equal(warnings(), 0);
+  assert.equal(await war(30), 4);
+  assert.equal(warnings(), 1);
+  assert(await war(120) <= 5);
+  assert.equal(warnings(), 1);
+  await clock.advance(30_000);
+  await look();
+  await clock.advance(60_000);
+  await look();
+  assert.equal(present().length, 1, "left alone");
+  assert.equal(await war(1), 3, "after a quiet minute it is made anew at once again");
+  await scope.close();
+});
+
+Deno.test("a manifest that comes and goes has its mirror each time", async () => {
+  const { t, scope, present, look } = setUp();
+  for (let i = 0; i < 10; i++) {
+    t.wanted = [staticPod("h1")];
+    await look();
+    assert.equal(present().length, 1);
+    t.wanted = [];
+    await look();
+    assert.equal(present().length, 0);
+  }
+  await scope.close();
+});
