@@ -1,6 +1,7 @@
 import type { Clock } from "../../mod/base/clock.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import type { Logger } from "../../mod/base/log.ts";
+import { waitAtMost } from "../../mod/base/within.ts";
 
 /** How long an answer is used, and how long one is waited for, in milliseconds. */
 const freshMs = 60_000;
@@ -33,12 +34,7 @@ export class NameResolver {
       this.#askedAt = now;
       this.#asking = this.#ask();
     }
-    if (this.#asking) {
-      const patience = new AbortController();
-      const timer = clock.sleep(patienceMs, AbortSignal.any([signal, patience.signal])).catch(() => {});
-      await Promise.race([this.#asking, timer]);
-      patience.abort();
-    }
+    if (this.#asking) await waitAtMost({ clock, ms: patienceMs, signal }, this.#asking);
     return this.#known;
   }
 

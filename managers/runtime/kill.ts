@@ -5,6 +5,7 @@ import { KubeletError, messageOf } from "../../mod/base/errors.ts";
 import type { Because, Journal } from "../../mod/base/journal.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import { unlessAborted } from "../../mod/base/unless_aborted.ts";
+import { waitAtMost } from "../../mod/base/within.ts";
 import type { EventSink } from "../../mod/kube/events.ts";
 import { containerPath, podContainers, podRef } from "../../mod/kube/pod.ts";
 import type { BoundPod, LifecycleHandler } from "../../mod/kube/types.ts";
@@ -121,8 +122,8 @@ export class Killer {
     }
     const hookMs = clock.now() - began;
     if (one.waitFor.length > 0 && left() > 0) {
-      using timer = new Timer(clock, left());
-      await Promise.race([timer.done, Promise.all(one.waitFor.map((id) => stopped.get(id)?.promise))]);
+      const others = Promise.all(one.waitFor.map((id) => stopped.get(id)?.promise));
+      await waitAtMost({ clock, ms: left() }, others);
     }
     const waitedMs = clock.now() - began - hookMs;
     const because: Because = { pod: podRef(pod), container: one.name, reason: why.reason, message: why.message };
@@ -199,20 +200,5 @@ export class Killer {
         graceSeconds: one.graceSeconds,
       });
     }
-  }
-}
-
-/** A timer that can be awaited and is cancelled when it goes out of scope. */
-class Timer implements Disposable {
-  readonly #resolvers = Promise.withResolvers<void>();
-  readonly #timer: Disposable;
-  constructor(clock: Clock, ms: number) {
-    this.#timer = clock.after(ms, () => this.#resolvers.resolve());
-  }
-  get done(): Promise<void> {
-    return this.#resolvers.promise;
-  }
-  [Symbol.dispose](): void {
-    this.#timer[Symbol.dispose]();
   }
 }

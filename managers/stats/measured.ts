@@ -2,6 +2,7 @@ import type { Clock } from "../../mod/base/clock.ts";
 import { isAborted, messageOf } from "../../mod/base/errors.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { Scope } from "../../mod/base/scope.ts";
+import { waitAtMost } from "../../mod/base/within.ts";
 
 interface Known<T> {
   value: T | undefined;
@@ -53,14 +54,7 @@ export class Measured<T> {
       if (!known || now - known.at >= keepMs) this.#queue.add(key);
     }
     const done = this.#work();
-    if (unknown && done) {
-      const patience = new AbortController();
-      try {
-        await Promise.race([done, clock.sleep(patienceMs, patience.signal).catch(() => {})]);
-      } finally {
-        patience.abort();
-      }
-    }
+    if (unknown && done) await waitAtMost({ clock, ms: patienceMs }, done);
     const found = new Map<string, T>();
     for (const key of keys) {
       const value = this.#known.get(key)?.value;

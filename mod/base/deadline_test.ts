@@ -1,7 +1,7 @@
 import assert from "@assert";
 import { Deadline } from "./deadline.ts";
 import { FakeClock, turn } from "./fake_clock.ts";
-import { within } from "./within.ts";
+import { waitAtMost, within } from "./within.ts";
 
 Deno.test("a deadline aborts when its time is over, and says of what", async () => {
   const clock = new FakeClock();
@@ -78,5 +78,22 @@ Deno.test("work that ends in time is told, and a caller that calls it off is not
     { code: "Aborted" },
   );
   assert.equal(begun, false);
+  assert.equal(clock.pending, 0);
+});
+
+Deno.test("who waits for a while goes on when the work ends, the time is over, or it is called off", async () => {
+  const clock = new FakeClock();
+  await waitAtMost({ clock, ms: 1000 }, Promise.resolve());
+  await assert.rejects(waitAtMost({ clock, ms: 1000 }, Promise.reject(new Error("no"))), /no/);
+  const never = new Promise<never>(() => {});
+  const late = waitAtMost({ clock, ms: 1000 }, never);
+  await clock.advance(1000);
+  await late;
+  const caller = new AbortController();
+  const { signal } = caller;
+  const off = waitAtMost({ clock, ms: 1000, signal }, never);
+  caller.abort();
+  await off;
+  await waitAtMost({ clock, ms: 1000, signal }, never);
   assert.equal(clock.pending, 0);
 });

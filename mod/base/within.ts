@@ -18,3 +18,24 @@ export async function within<T>(
   deadline.signal.throwIfAborted();
   return await unlessAborted(work(deadline.signal), deadline.signal);
 }
+
+/**
+ * Waits for work until a time is over, or the signal aborts; both are no errors: the work goes on, and who waited goes on
+ * without it. Rejects when the work does so in time.
+ */
+export async function waitAtMost(
+  options: { clock: Clock; ms: number; signal?: AbortSignal },
+  work: Promise<unknown>,
+): Promise<void> {
+  const { clock, ms, signal } = options;
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  if (signal?.aborted) resolve();
+  const onAbort = () => resolve();
+  signal?.addEventListener("abort", onAbort, { once: true });
+  using _timer = clock.after(ms, resolve);
+  try {
+    await Promise.race([work, over]);
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+  }
+}

@@ -7,6 +7,7 @@ import type { TLSSocket } from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import { KubeletError, messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import { waitAtMost } from "../base/within.ts";
 import type { TlsMaterial } from "./certificate_files.ts";
 import type { ClientCertificates } from "./client_certificates.ts";
 import { Connections } from "./connections.ts";
@@ -95,12 +96,7 @@ export async function listen(options: {
     async [Symbol.asyncDispose]() {
       const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
       connections.closeAll();
-      const stop = new AbortController();
-      await Promise.race([
-        Promise.all([closed, dispatcher.settled()]),
-        clock.sleep(settleMs, stop.signal).catch(() => {}),
-      ]);
-      stop.abort();
+      await waitAtMost({ clock, ms: settleMs }, Promise.all([closed, dispatcher.settled()]));
     },
   };
 }
