@@ -1,7 +1,7 @@
 import assert from "@assert";
 import { resources } from "../../mod/kube/api/resources.ts";
 import type { Container, Pod } from "../../mod/kube/types.ts";
-import { box, cgroupValue } from "../node/support.ts";
+import { agentProgram, box, cgroupValue } from "../node/support.ts";
 import { withClusterNode } from "./harness.ts";
 import { ClusterView } from "./support.ts";
 
@@ -86,6 +86,13 @@ Deno.test("pods of a real API server are resized in place", async (t) => {
       const pod = await view.podUntil("web", "to wait", waiting);
       const [condition] = resizeConditions(pod);
       assert.deepEqual([condition?.reason, condition?.observedGeneration], ["Deferred", 4]);
+      const { stdout } = await agentProgram(["explain", "web", "--root-dir", agent.paths.kubelet], {
+        run: agent.paths.run,
+      });
+      assert.match(
+        stdout,
+        /Why: The resize of the pod in place waits( since \S+)? for room on the node: .*\nRemedy: Free/,
+      );
       assert(condition?.message?.startsWith("Node didn't have enough resource: cpu"), condition?.message);
       await agent.kill();
       agent.start();

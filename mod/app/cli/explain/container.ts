@@ -4,7 +4,7 @@ import type { ExplainedPod, Finding } from "./types.ts";
 import { isPodEnd } from "./ending.ts";
 import { objectRemedy } from "./objects.ts";
 import { explainRuntimeError } from "./runtime_errors.ts";
-import { ago, exitText, line, span, timeOf } from "./words.ts";
+import { ago, exitText, line, since, span, timeOf } from "./words.ts";
 
 /** What is known of one container. */
 export interface ContainerCase {
@@ -212,7 +212,7 @@ function unconfirmedStop(one: ContainerCase, startedAt: number): Finding | undef
     ? "; the agent killed its processes itself"
     : "";
   return {
-    cause: `${subject(one)} is to be ended since ${ago(stops[0]?.at ?? last.at, now).replace(/ ago$/, "")} (${
+    cause: `${subject(one)} is to be ended${since(stops[0]?.at ?? last.at, now)} (${
       line(last.message, 200)
     }), but the runtime has not confirmed its end: ${line(last.error)}${killed}`,
     remedy: explainRuntimeError(last.error)?.remedy ??

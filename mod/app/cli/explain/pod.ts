@@ -6,7 +6,7 @@ import { resizes } from "./resizes.ts";
 import { explainRuntimeError } from "./runtime_errors.ts";
 import { explainContainer } from "./container.ts";
 import type { ExplainedPod, Finding } from "./types.ts";
-import { ago, line, timeOf, took } from "./words.ts";
+import { ago, line, since, timeOf, took } from "./words.ts";
 
 /** Records that the history shows; earlier ones are counted. */
 const shownRecords = 20;
@@ -227,8 +227,7 @@ function starting(
   records: readonly JournalRecord[],
   now: number,
 ): Finding[] {
-  const since = timeOf(status.startTime);
-  const waits = since === undefined ? "" : ` since ${ago(since, now).replace(/ ago$/, "")}`;
+  const waits = since(timeOf(status.startTime), now);
   const sandbox = records.findLast((r) => r.action === "RunPodSandbox");
   if (sandbox?.error !== undefined) {
     const network = /network|cni/i.test(sandbox.error);
@@ -271,9 +270,9 @@ function fine(status: PodStatus, now: number): Finding {
     return { cause: "every container has ended with success; the pod is done", remedy: "", rank: 2 };
   }
   const ready = status.conditions?.find((c) => c.type === "Ready");
-  const since = timeOf(ready?.lastTransitionTime);
+  const long = since(timeOf(ready?.lastTransitionTime), now);
   if (ready?.status === "True") {
-    const text = since === undefined ? "" : ` (ready since ${ago(since, now).replace(/ ago$/, "")})`;
+    const text = long === "" ? "" : ` (ready${long})`;
     return { cause: `nothing is wrong: every container runs and is ready${text}`, remedy: "", rank: 2 };
   }
   const blocking = status.conditions?.find((c) => c.type === "ContainersReady" && c.status === "True");

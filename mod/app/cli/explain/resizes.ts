@@ -1,13 +1,12 @@
 import type { PodStatus } from "../../../kube/types.ts";
 import type { Finding } from "./types.ts";
-import { ago, line, timeOf } from "./words.ts";
+import { line, since, timeOf } from "./words.ts";
 
 /** What holds up a resize in place, or that one is under way (conditions PodResizePending and PodResizeInProgress). */
 export function resizes({ conditions = [] }: PodStatus, now: number): Finding[] {
   return conditions.flatMap(({ type, status, reason = "", message = "", lastTransitionTime }): Finding[] => {
     if (status !== "True") return [];
-    const at = timeOf(lastTransitionTime);
-    const since = at === undefined ? "" : ` since ${ago(at, now).replace(/ ago$/, "")}`;
+    const long = since(timeOf(lastTransitionTime), now);
     const said = message === "" ? "" : `: ${line(message)}`;
     if (type === "PodResizePending" && reason === "Infeasible") {
       return [{
@@ -21,7 +20,7 @@ export function resizes({ conditions = [] }: PodStatus, now: number): Finding[] 
     if (type === "PodResizePending") {
       return [{
         cause:
-          `the resize of the pod in place waits${since} for room on the node${said}; the pod goes on with what it had`,
+          `the resize of the pod in place waits${long} for room on the node${said}; the pod goes on with what it had`,
         remedy:
           "Free resources by ending other pods or resizing them, or ask for less; the agent looks again by itself, by " +
           "the pods' priority.",
@@ -31,13 +30,13 @@ export function resizes({ conditions = [] }: PodStatus, now: number): Finding[] 
     if (type !== "PodResizeInProgress") return [];
     if (reason === "" && message === "") {
       return [{
-        cause: `the pod is being resized in place${since}: its containers get their new resources one after another`,
+        cause: `the pod is being resized in place${long}: its containers get their new resources one after another`,
         remedy: "",
         rank: 1,
       }];
     }
     return [{
-      cause: `the resize of the pod in place fails${since}${reason === "" ? "" : ` (${line(reason, 80)})`}${said}`,
+      cause: `the resize of the pod in place fails${long}${reason === "" ? "" : ` (${line(reason, 80)})`}${said}`,
       remedy: /memory/i.test(message)
         ? "A memory limit cannot be set below what the container uses: let it take less, set a higher limit, or have it " +
           "restarted (resizePolicy: RestartContainer). The agent tries again by itself."

@@ -20,6 +20,11 @@ export function ago(at: number, now: number): string {
   return now - at < 1000 ? "just now" : `${span(now - at)} ago`;
 }
 
+/** Since when something is so, with a space before it; empty when that is not known, or only just so. */
+export function since(at: number | undefined, now: number): string {
+  return at === undefined || now - at < 1000 ? "" : ` since ${span(now - at)}`;
+}
+
 /** How long an action took, in the figures that matter. */
 export function took(ms: number): string {
   return formatDuration(ms >= 1000 ? Math.round(ms / 100) * 100 : Math.round(ms));
