@@ -1,105 +1,9 @@
 import assert from "@assert";
 import { KubeletError } from "../../mod/base/errors.ts";
-import { FakeClock } from "../../mod/base/fake_clock.ts";
-import { Journal } from "../../mod/base/journal.ts";
-import { RecordingLogger } from "../../mod/base/log.ts";
 import { Scope } from "../../mod/base/scope.ts";
-import { RecordingEvents } from "../../mod/kube/events.ts";
-import { configSource } from "../../mod/kube/pod.ts";
-import type { BoundPod } from "../../mod/kube/types.ts";
-import type { PodSample, StatsSnapshot } from "../stats/types.ts";
-import { EvictionManager } from "./manager.ts";
-import { containerStats, fs, Gi, hard, memory, Mi, pod, podStats, policy, snapshot } from "./testing.ts";
+import { Gi, hard, Mi, pod, podStats } from "./testing.ts";
 import { psiThresholds } from "./thresholds.ts";
-import type { DiskLayout, Eviction, EvictionPolicy } from "./types.ts";
-
-/** A node under a manager; what is free and who runs is set by the test. */
-function setUp(own: Partial<EvictionPolicy>) {
-  const clock = new FakeClock(1_000_000);
-  const log = new RecordingLogger();
-  const events = new RecordingEvents();
-  const journal = new Journal({ clock });
-  const evicted: Eviction[] = [];
-  const counted: string[] = [];
-  const reclaimed: string[] = [];
-  const world = {
-    memory: 5 * Gi,
-    disk: 50 * Gi,
-    pids: 900,
-    stalled: 0,
-    pods: [] as BoundPod[],
-    stats: [] as PodSample[],
-    cleaned: new Set<string>(),
-    layout: "single" as DiskLayout | Error,
-    read: undefined as (() => Promise<StatsSnapshot>) | undefined,
-    /** What the nth way of giving back frees. */
-    onReclaim: (_way: string): void => {},
-    looks: 0,
-    details: [] as string[],
-  };
-  const reading = () => {
-    const at = clock.now();
-    const time = { total: 0, avg10: world.stalled, avg60: 0, avg300: 0 };
-    return snapshot(at, {
-      sample: { at, memory: memory(10 * Gi - world.memory), psi: { memory: { some: time, full: time } } },
-      fs: fs(at, world.disk, 100 * Gi),
-      imageFs: fs(at, world.disk, 100 * Gi),
-      rlimit: { at, maxPid: 1000, running: 1000 - world.pids },
-    }, world.stats);
-  };
-  const reclaim = (way: string) => () => {
-    reclaimed.push(way);
-    world.onReclaim(way);
-    return Promise.resolve();
-  };
-  const manager = new EvictionManager({
-    policy: { ...policy, ...own },
-    stats: {
-      collect: async (detail) => {
-        world.looks++;
-        world.details.push(detail);
-        const full = await (world.read?.() ?? Promise.resolve(reading()));
-        return detail === "summary" ? full : { ...full, detail, pods: [] };
-      },
-    },
-    pods: {
-      active: () => world.pods,
-      evict: (eviction) => {
-        evicted.push(eviction);
-      },
-      cleaned: (uid) => world.cleaned.has(uid),
-    },
-    reclaim: { containers: reclaim("containers"), images: reclaim("images") },
-    layout: () => world.layout instanceof Error ? Promise.reject(world.layout) : Promise.resolve(world.layout),
-    clock,
-    log,
-    events,
-    journal,
-    meter: {
-      evicted: (signal) => counted.push(signal),
-      evictionStatsAge: (signal, seconds) => counted.push(`${signal} ${seconds}`),
-    },
-  });
-  return {
-    ...{ world, clock, log, events, journal, evicted, counted, reclaimed, manager, reading },
-    /** One look, time passing as it must. */
-    async look() {
-      const found = manager.look(AbortSignal.timeout(60_000));
-      let done = false;
-      void found.finally(() => done = true).catch(() => {});
-      for (let turns = 0; !done && turns < 200; turns++) await clock.advance(500);
-      return (await found).map(({ metadata }) => metadata.name);
-    },
-    warned: () => log.lines.filter(({ level }) => level === "warn").map(({ message }) => message),
-  };
-}
-
-const using = (name: string, mebibytes: number) =>
-  podStats(name, {
-    sample: { at: 1, memory: memory(mebibytes * Mi) },
-    containers: [containerStats("main", { sample: { at: 1, memory: memory(mebibytes * Mi) } })],
-  });
-const fromFile = { [configSource]: "file" };
+import { fromFile, setUp, using } from "./manager_testing.ts";
 
 Deno.test("a hard shortage ends one pod in a second: event, journal, metrics, disruption", async () => {
   const { world, look, evicted, events, journal, counted, manager } = setUp({
@@ -226,24 +130,6 @@ Deno.test("shortage of memory gives back nothing, and an image disk's of its own
   assert.deepEqual(disk.reclaimed, []);
 });
 
-Deno.test("a reading from before what was given back does not decide; one that never gets newer lets a pod go", async () => {
-  const { world, look, reading } = setUp({ thresholds: [hard("nodefs.available", "10Gi")] });
-  world.pods = [pod("web")];
-  world.disk = Gi;
-  const stale = reading();
-  let reads = 0;
-  world.read = () => Promise.resolve(++reads > 4 ? reading() : { ...stale, at: reading().at });
-  world.onReclaim = () => world.disk = 50 * Gi;
-  assert.deepEqual(await look(), []);
-  assert.equal(reads, 5);
-  const never = setUp({ thresholds: [hard("nodefs.available", "10Gi")] });
-  never.world.pods = [pod("web")];
-  never.world.disk = Gi;
-  const old = never.reading();
-  never.world.read = () => Promise.resolve({ ...old, at: never.clock.now() });
-  assert.deepEqual(await never.look(), ["web"]);
-});
-
 Deno.test("pods beyond limits of their own go first, all at once, without a disruption and before any threshold", async () => {
   const { world, look, evicted, counted } = setUp({ thresholds: [hard("memory.available", "1Gi")] });
   const limited = (name: string, annotations?: Record<string, string>) =>
@@ -266,70 +152,6 @@ Deno.test("local storage isolation off: limits of pods' own evict nobody", async
   world.stats = [podStats("a", { volumes: [{ name: "cache", at: 1, used: 2 * Mi }] })];
   assert.deepEqual(await look(), []);
   assert.equal(world.looks, 0);
-});
-
-Deno.test("pods are read once a minute, and whenever something runs short or a pod has a limit", async () => {
-  const { world, look, clock, evicted } = setUp({ thresholds: [hard("memory.available", "100Mi")] });
-  world.pods = [pod("small"), pod("large")];
-  world.stats = [using("small", 10), using("large", 300)];
-  for (let looks = 0; looks < 7; looks++) {
-    await look();
-    await clock.advance(10_000);
-  }
-  assert.deepEqual(world.details, ["summary", "node", "node", "node", "node", "node", "summary"]);
-  world.memory = 50 * Mi;
-  assert.deepEqual(await look(), ["large"]);
-  assert.deepEqual(world.details.slice(7), ["node", "summary"]);
-  assert.match(evicted[0]?.message ?? "", /using 300Mi/);
-  world.memory = 5 * Gi;
-  world.pods = [pod("limited", { volumes: [{ name: "v", emptyDir: { sizeLimit: "1Mi" } }] })];
-  await look();
-  assert.equal(world.details.at(-1), "summary");
-});
-
-Deno.test("nothing is read where there is nothing to decide", async () => {
-  const { world, look } = setUp({});
-  world.pods = [pod("a"), pod("static", { volumes: [{ name: "c", emptyDir: { sizeLimit: "1" } }] }, fromFile)];
-  assert.deepEqual(await look(), []);
-  assert.equal(world.looks, 0);
-});
-
-Deno.test("readings that fail, hang or are old evict nobody, and are told once until one is good again", async () => {
-  const { world, look, warned, clock, manager, reading } = setUp({ thresholds: [hard("memory.available", "1Gi")] });
-  const about = "the node's resources cannot be read; nothing is evicted until they can";
-  world.pods = [pod("web")];
-  world.memory = Mi;
-  for (
-    const bad of [
-      () => Promise.reject(new KubeletError("Host", "no such file")),
-      () => Promise.reject(new KubeletError("Host", "no such file")),
-      () => new Promise<never>(() => {}),
-      () => Promise.resolve({ ...reading(), at: clock.now() - 31_000 }),
-    ]
-  ) {
-    world.read = bad;
-    assert.deepEqual(await look(), []);
-  }
-  assert.deepEqual(warned().filter((text) => text === about).length, 1);
-  assert.deepEqual(manager.conditions, []);
-  world.read = undefined;
-  assert.deepEqual(await look(), ["web"]);
-  world.read = () => Promise.reject(new KubeletError("Host", "again"));
-  assert.deepEqual(await look(), []);
-  assert.deepEqual(warned().filter((text) => text === about).length, 2);
-  assert.deepEqual(manager.conditions, ["MemoryPressure"], "what was known stays");
-});
-
-Deno.test("until the runtime tells where images lie nothing is evicted", async () => {
-  const { world, look, warned } = setUp({ thresholds: [hard("memory.available", "1Gi")] });
-  world.pods = [pod("web")];
-  world.memory = Mi;
-  world.layout = new KubeletError("Runtime", "not yet");
-  assert.deepEqual(await look(), []);
-  assert.deepEqual(await look(), []);
-  assert.equal(warned().filter((text) => text.startsWith("the runtime does not tell where images lie")).length, 1);
-  world.layout = "single";
-  assert.deepEqual(await look(), ["web"]);
 });
 
 Deno.test("dry run: nothing is ended or removed and nobody turned away; what would be is told once", async () => {
