@@ -2,6 +2,7 @@ import type { Clock } from "../../mod/base/clock.ts";
 import { isAborted, messageOf } from "../../mod/base/errors.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { Random } from "../../mod/base/random.ts";
+import { Complaints } from "./complaints.ts";
 import type { CertificatePair } from "./pair.ts";
 import { type CertificateTemplate, makeKey, makeRequest } from "./request.ts";
 import { retryMs, rotateAt } from "./rotation.ts";
@@ -56,6 +57,7 @@ export class CertificateManager {
   /** Runs until the signal aborts. An API server that does not sign is asked again and again; never rejects otherwise. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log, what, store } = this.#o;
+    const complaints = new Complaints(clock, log);
     const kept = await store.load();
     if (kept) this.#take(kept);
     for (let failures = 0; !signal.aborted;) {
@@ -69,11 +71,12 @@ export class CertificateManager {
         if (await this.#takeNewer()) continue;
         await this.#rotate(template, signal);
         failures = 0;
+        complaints.over();
       } catch (thrown) {
         if (isAborted(thrown) || signal.aborted) throw thrown;
         this.#o.onFailure?.();
         const wait = retryMs(++failures, random);
-        log.error(`a ${what} certificate could not be had; it is tried again`, {
+        complaints.say(`a ${what} certificate could not be had; it is tried again`, {
           error: messageOf(thrown),
           inMs: Math.round(wait),
         });

@@ -2,6 +2,7 @@ import type { Clock } from "../../mod/base/clock.ts";
 import { abortedBy, messageOf } from "../../mod/base/errors.ts";
 import type { Logger } from "../../mod/base/log.ts";
 import type { Random } from "../../mod/base/random.ts";
+import { Complaints } from "./complaints.ts";
 import { retryMs } from "./rotation.ts";
 
 /** The certificate that the API server is shown. */
@@ -33,8 +34,6 @@ const lookMs = 10_000;
  */
 const refusedMs = 10_000;
 const refusedDoublings = 8;
-/** How often a node that can do nothing about it says so, milliseconds. */
-const complainMs = 600_000;
 
 /**
  * Sees to it that a node whose certificate has expired, is missing or is refused gets another one with its bootstrap
@@ -43,7 +42,7 @@ const complainMs = 600_000;
  */
 export async function renewExpired(o: RenewalOptions, signal: AbortSignal): Promise<never> {
   const { clock, log } = o;
-  let complainedAt = -Infinity;
+  const complaints = new Complaints(clock, log);
   let refusals = 0, renewedAt = -Infinity;
   for (;; await clock.sleep(lookMs, signal)) {
     const now = clock.now();
@@ -54,18 +53,17 @@ export async function renewExpired(o: RenewalOptions, signal: AbortSignal): Prom
     const refused = refusedSince !== undefined && now - Math.max(refusedSince, renewedAt) >= patience;
     const trouble = troubleOf(shown, refused, now);
     if (!trouble) {
-      complainedAt = -Infinity;
+      complaints.over();
       continue;
     }
     if (trouble.refused) refusals++;
     const until = shown.notAfter === undefined ? {} : { until: new Date(shown.notAfter).toISOString() };
     if (o.bootstrap) {
       log.warn(`${trouble.what}; another one is asked for with --bootstrap-kubeconfig`, { path: shown.path, ...until });
-      await askUntilUsable(o, o.bootstrap, trouble.refused, signal);
+      await askUntilUsable({ ...o, complaints, bootstrap: o.bootstrap, refused: trouble.refused }, signal);
       renewedAt = clock.now();
-    } else if (Math.abs(now - complainedAt) >= complainMs) {
-      complainedAt = now;
-      log.error(`${trouble.what}; pods go on, but nothing is heard from the cluster: ${trouble.remedy}`, {
+    } else {
+      complaints.say(`${trouble.what}; pods go on, but nothing is heard from the cluster: ${trouble.remedy}`, {
         path: shown.path,
         ...until,
       });
@@ -104,12 +102,14 @@ function troubleOf(
 
 /** Asks again and again, with back-off, until a certificate is there, by this or in another way. */
 async function askUntilUsable(
-  o: RenewalOptions,
-  bootstrap: (signal: AbortSignal) => Promise<void>,
-  refused: boolean,
+  o: RenewalOptions & {
+    readonly bootstrap: (signal: AbortSignal) => Promise<void>;
+    readonly refused: boolean;
+    readonly complaints: Complaints;
+  },
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, log, random } = o;
+  const { clock, random, bootstrap, refused, complaints } = o;
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const elsewhere = usable(o, refused, either).then(() => stop.abort(), (thrown) => {
@@ -122,7 +122,7 @@ async function askUntilUsable(
       } catch (thrown) {
         if (either.aborted) break;
         const wait = retryMs(++failures, random);
-        log.error("the node got no client certificate; it is asked for again", {
+        complaints.say("the node got no client certificate; it is asked for again", {
           error: messageOf(thrown),
           inMs: Math.round(wait),
         });

@@ -93,6 +93,24 @@ Deno.test("what is missing is asked for at once, and again with the contract's b
   await end();
 });
 
+Deno.test("what goes on failing in one way is said every ten minutes, a new failure at once", async () => {
+  const { asked, pass, settle, lines, end } = await scene({ lifeMs: undefined });
+  const fail = async (text: string, times: number) => {
+    for (let i = 0; i < times; i++) {
+      asked.at(-1)?.end.reject(new KubeletError("Network", text));
+      await settle();
+      await pass(32 * second);
+    }
+  };
+  await fail("unreachable", 15);
+  assert.equal(lines("error").length, 1);
+  await fail("unreachable", 10);
+  assert.equal(lines("error").length, 2);
+  await fail("denied", 3);
+  assert.equal(lines("error").length, 3);
+  await end();
+});
+
 Deno.test("a certificate that comes in another way ends the asking", async () => {
   const { world, asked, pass, clock, end } = await scene({ lifeMs: -1 });
   assert.equal(asked.length, 1);
