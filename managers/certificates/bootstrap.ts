@@ -49,7 +49,7 @@ export function nodeSubject(nodeName: string): { commonName: string; organizatio
  */
 export async function bootstrap(o: BootstrapOptions): Promise<void> {
   const { log, store, clock, nodeName, kubeconfig } = o;
-  log.info("asking for a client certificate with the bootstrap identity", {
+  log.detail(2, "asking for a client certificate with the bootstrap identity", {
     server: o.cluster.server,
     node: nodeName,
   });
@@ -99,7 +99,7 @@ async function reached<T>(o: BootstrapOptions, ask: () => Promise<T>): Promise<T
     } catch (thrown) {
       const away = thrown instanceof KubeletError && thrown.code === "Network" && !isAborted(thrown);
       if (!away || o.clock.now() >= deadline) throw thrown;
-      o.log.warn("waiting for the API server", { server: o.cluster.server, error: messageOf(thrown) });
+      o.log.detail(2, "waiting for the API server", { server: o.cluster.server, error: messageOf(thrown) });
       await o.clock.sleep(retryMs, o.signal);
     }
   }

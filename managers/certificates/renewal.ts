@@ -59,7 +59,7 @@ export async function renewExpired(o: RenewalOptions, signal: AbortSignal): Prom
     if (trouble.refused) refusals++;
     const until = shown.notAfter === undefined ? {} : { until: new Date(shown.notAfter).toISOString() };
     if (o.bootstrap) {
-      log.warn(`${trouble.what}; another one is asked for with --bootstrap-kubeconfig`, { path: shown.path, ...until });
+      log.warn(`${trouble.what}; a new one is asked for with --bootstrap-kubeconfig`, { path: shown.path, ...until });
       await askUntilUsable({ ...o, complaints, bootstrap: o.bootstrap, refused: trouble.refused }, signal);
       renewedAt = clock.now();
     } else {

@@ -65,7 +65,7 @@ Deno.test("a certificate that expires while the agent runs is replaced by the bo
   assert.equal(asked.length, 1);
   assert.match(
     lines("warn")[0] ?? "",
-    /has expired; another one is asked for with --bootstrap-kubeconfig.*\/pki\/current.pem/,
+    /has expired; a new one is asked for with --bootstrap-kubeconfig.*\/pki\/current.pem/,
   );
   world.notAfter = clock.now() + hour;
   asked[0]?.end.resolve();

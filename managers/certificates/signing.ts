@@ -100,6 +100,7 @@ async function submit(o: SignOptions): Promise<SigningRequest> {
 }
 
 async function issued(o: SignOptions, name: string, signal: AbortSignal): Promise<string> {
+  let told = "";
   for (;;) {
     try {
       const fieldSelector = `metadata.name=${name}`;
@@ -116,7 +117,9 @@ async function issued(o: SignOptions, name: string, signal: AbortSignal): Promis
       }
     } catch (thrown) {
       if (signal.aborted || isAborted(thrown) || thrown instanceof Refused || isApiNotFound(thrown)) throw thrown;
-      o.log.warn("waiting for a certificate: the API server cannot be asked", { name, error: messageOf(thrown) });
+      const error = messageOf(thrown);
+      if (error !== told) o.log.warn("waiting for a certificate: the API server cannot be asked", { name, error });
+      told = error;
     }
     await o.clock.sleep(lookMs, signal);
   }

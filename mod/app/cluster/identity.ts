@@ -5,6 +5,7 @@ import { CertificateStore } from "../../../managers/certificates/store.ts";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Host } from "../../base/host.ts";
+import { isMissing } from "../../base/host_error.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import type { Credentials } from "../../kube/api/credentials.ts";
@@ -120,7 +121,8 @@ export async function shownBy({ path, user }: Kubeconfig, host: Pick<Host, "read
   try {
     return { path: certificate.path, notAfter: endOf(await host.readText(certificate.path)) };
   } catch (thrown) {
-    return { path: certificate.path, notAfter: undefined, problem: messageOf(thrown) };
+    const problem = isMissing(thrown) ? "there is no such file" : messageOf(thrown);
+    return { path: certificate.path, notAfter: undefined, problem };
   }
 }
 
