@@ -1,4 +1,5 @@
 import type { JournalRecord } from "../../../base/journal.ts";
+import type { PodStatus } from "../../../kube/types.ts";
 import type { ExplainedPod, Finding } from "./types.ts";
 import { ago, line, span, timeOf } from "./words.ts";
 
@@ -32,10 +33,15 @@ export function ending(records: readonly JournalRecord[]): JournalRecord | undef
 }
 
 /** That a pod is being ended, how far that is, and what holds it up. */
-export function leaving(pod: ExplainedPod, records: readonly JournalRecord[], now: number): Finding[] {
+export function leaving(
+  pod: ExplainedPod,
+  status: PodStatus,
+  records: readonly JournalRecord[],
+  now: number,
+): Finding[] {
   const end = ending(records);
   // What was started after that is another life of a pod with this UID.
-  if (!end || records.some((r) => r.at > end.at && r.action === "StartContainer")) return asked(pod, now);
+  if (!end || records.some((r) => r.at > end.at && r.action === "StartContainer")) return asked(pod, status, now);
   const started = records.findLastIndex((r) => r.action === "StartContainer");
   const steps = records.slice(started + 1).filter((r) => r.reason === end.reason);
   const problem = end.error === undefined ? unconfirmed(steps) : `; the last step failed: ${line(end.error)}`;
@@ -50,7 +56,7 @@ export function leaving(pod: ExplainedPod, records: readonly JournalRecord[], no
 }
 
 /** The pod is to end, and no step of that is over yet: a stop is told of only when the runtime has answered it. */
-function asked({ metadata, spec, leaving: unwanted }: ExplainedPod, now: number): Finding[] {
+function asked({ metadata, spec, leaving: unwanted }: ExplainedPod, status: PodStatus, now: number): Finding[] {
   const deleted = metadata.deletionTimestamp;
   if (!unwanted && deleted === undefined) return [];
   const grace = metadata.deletionGracePeriodSeconds ?? spec?.terminationGracePeriodSeconds ?? usualGraceSeconds;
@@ -58,6 +64,14 @@ function asked({ metadata, spec, leaving: unwanted }: ExplainedPod, now: number)
   const over = timeOf(deleted);
   const late = over !== undefined && now - over > patienceMs;
   const why = deleted === undefined ? "no source wants it any more" : "it was deleted";
+  const all = [...status.initContainerStatuses ?? [], ...status.containerStatuses ?? []];
+  if (!all.some(({ state }) => state?.running)) {
+    return [{
+      cause: `the pod is being ended: ${why}; none of its containers runs, and what is left of it is taken away`,
+      remedy: "When that goes on: a volume that cannot be unmounted is told in the agent's log; kubelet check.",
+      rank: 0,
+    }];
+  }
   return [{
     cause: `the pod is being ended: ${why}; its containers were asked to end and have ${grace} s for that${
       late ? `, which were over ${span(now - over)} ago, but the runtime has not answered yet` : ""

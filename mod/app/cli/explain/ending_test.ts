@@ -1,4 +1,4 @@
-import { at, isReady, ready, record, running, testCases } from "./testing.ts";
+import { at, container, ended, isReady, ready, record, running, testCases } from "./testing.ts";
 
 testCases([
   {
@@ -46,6 +46,13 @@ testCases([
     spec: { terminationGracePeriodSeconds: 600 },
     says: [/being ended: no source wants it any more; its containers were asked to end and have 600 s/, /SIGTERM/],
     never: /Nothing is wrong/,
+  },
+  {
+    name: "being ended, and nothing of it runs any more",
+    status: { phase: "Succeeded", containerStatuses: [container(ended(0))] },
+    leaving: true,
+    says: [/being ended: no source wants it any more; none of its containers runs/, /unmounted/],
+    never: /asked to end/,
   },
   {
     name: "deleted, and its grace is not over",

@@ -65,7 +65,11 @@ function findings(
     return [rejection(rejected.reason, rejected.message, rejected.at, now)];
   }
   if (!status) return [unknown(records, now)];
-  const found = [...containers(pod, status, records, now), ...leaving(pod, records, now), ...resizes(status, now)];
+  const found = [
+    ...containers(pod, status, records, now),
+    ...leaving(pod, status, records, now),
+    ...resizes(status, now),
+  ];
   if (none && !found.some((f) => f.rank === 0)) found.push(...starting(pod, status, records, now));
   if (found.length > 0) return found;
   return [fine(status, now)];
