@@ -9,7 +9,7 @@ import type { ObservedPod } from "../../mod/pod/observed.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import { DiskUsage } from "./disk_usage.ts";
 import { FileSystems } from "./file_systems.ts";
-import { GroupFinder } from "./group_finder.ts";
+import { type FoundGroups, GroupFinder } from "./group_finder.ts";
 import { GroupReader } from "./group_reader.ts";
 import type { StatHierarchies } from "./group_source.ts";
 import { KeptFiles } from "./kept_files.ts";
@@ -145,9 +145,13 @@ class Collector implements StatsSource {
   async #collect(detail: Detail): Promise<StatsSnapshot> {
     const { clock, observed, systemGroups } = this.#o;
     const at = clock.now();
-    if (detail === "node") return { at, detail, node: await this.#node(detail), pods: [] };
-    const whole = detail !== "resource";
     const listed = [...observed()].map(shown).filter((each) => each !== undefined);
+    if (detail === "node") {
+      const node = await this.#node(detail);
+      await this.#keepRates(listed);
+      return { at, detail, node, pods: [] };
+    }
+    const whole = detail !== "resource";
     const [node, told] = await Promise.all([this.#node(detail), whole ? this.#toldByRuntime(listed) : undefined]);
     const found: PodSample[] = [];
     for (const each of listed) found.push(await this.#pod(each, detail));
@@ -160,23 +164,46 @@ class Collector implements StatsSource {
     return { at, detail, node, pods: full };
   }
 
+  /** One small file of each pod and container, so that whoever asks for statistics is told their rates at once. */
+  async #keepRates(listed: readonly Shown[]): Promise<void> {
+    const { clock } = this.#o;
+    for (const each of listed) {
+      const found = await this.#groupsOf(each);
+      if (!found) continue;
+      for (const path of [found.group, ...each.containers.map(({ id }) => found.members.get(id))]) {
+        if (path === undefined) continue;
+        await this.#turn();
+        const cpuNs = this.#reader.cpuNs(path);
+        if (cpuNs !== undefined) this.#rates.next(path, { at: clock.now(), cpuNs });
+      }
+    }
+  }
+
+  /** The groups of what is shown of a pod; undefined when it has none. */
+  async #groupsOf({ pod: { uid }, sandbox, containers }: Shown): Promise<FoundGroups | undefined> {
+    const ids = [...(sandbox ? [sandbox.id] : []), ...containers.map(({ id }) => id)];
+    return await this.#groups.find(uid, this.#o.podByUid(uid), ids);
+  }
+
+  /** Before each group that is read: other work has its turn now and then. */
+  async #turn(): Promise<void> {
+    if (++this.#read < groupsAtOnce) return;
+    this.#read = 0;
+    await nextTurn();
+  }
+
   /** A group's sample with its rate; undefined when there is no such group. */
   async #sample(path: string, detail: Detail): Promise<RatedSample | undefined> {
-    if (++this.#read >= groupsAtOnce) {
-      this.#read = 0;
-      await nextTurn();
-    }
+    await this.#turn();
     const sample = this.#reader.sample(path, detail);
     if (!sample) return undefined;
     const nanoCores = this.#rates.next(path, sample);
     return nanoCores === undefined ? sample : { ...sample, nanoCores };
   }
 
-  async #pod({ pod, sandbox, containers }: Shown, detail: Detail): Promise<PodSample> {
-    const { podByUid } = this.#o;
-    const { uid, name, namespace } = pod;
-    const ids = [...(sandbox ? [sandbox.id] : []), ...containers.map(({ id }) => id)];
-    const found = await this.#groups.find(uid, podByUid(uid), ids);
+  async #pod(shown: Shown, detail: Detail): Promise<PodSample> {
+    const { pod: { uid, name, namespace }, sandbox, containers } = shown;
+    const found = await this.#groupsOf(shown);
     const sandboxGroup = sandbox && found?.members.get(sandbox.id);
     const sample = found && await this.#sample(found.group, detail);
     const ofSandbox = sandboxGroup !== undefined && detail === "cadvisor"
@@ -311,9 +338,8 @@ class Collector implements StatsSource {
     const told = (await this.#told.of([""], runtimeLimitMs)).get("");
     if (!told) return new Map();
     const isNew = ({ id, createdAt }: { id: string; createdAt: number }) => createdAt >= told.at && !told.byId.has(id);
-    // Nobody waits for that: the next collection has it.
-    if (listed.some(({ containers }) => containers.some(isNew))) this.#told.renew("");
-    return told.byId;
+    if (!listed.some(({ containers }) => containers.some(isNew))) return told.byId;
+    return (await this.#told.renewed("", patienceMs) ?? told).byId;
   }
 
   async #askRuntime(signal: AbortSignal): Promise<Told | undefined> {

@@ -2,6 +2,7 @@ import { type GroupSettings, type GroupSource, processesIn, type StatHierarchies
 import type { KeptFiles } from "./kept_files.ts";
 import { readUnified } from "./group_unified.ts";
 import { readV1 } from "./group_v1.ts";
+import { count, lookUp } from "./parse.ts";
 import type { Detail, GroupSample } from "./types.ts";
 
 /**
@@ -44,6 +45,13 @@ export class GroupReader implements GroupSource {
   sample(path: string, detail: Detail): GroupSample | undefined {
     const at = this.#now();
     return this.hierarchies.version === 2 ? readUnified(this, path, detail, at) : readV1(this, path, detail, at);
+  }
+
+  /** CPU that one group has used, nanoseconds, and nothing else; undefined when there is no such group. */
+  cpuNs(path: string): number | undefined {
+    if (this.hierarchies.version !== 2) return count(this.read({ controller: "cpuacct", path, file: "cpuacct.usage" }));
+    const us = lookUp(this.read({ controller: "cpu", path, file: "cpu.stat" }) ?? "")("usage_usec");
+    return us === undefined ? undefined : us * 1000;
   }
 
   /** Processes of the group itself, in the kernel's order; none for those of another PID namespace. */

@@ -63,10 +63,12 @@ export class Measured<T> {
     return found;
   }
 
-  /** Measures one anew, behind the answers, however young what is known of it may be. */
-  renew(key: string): void {
+  /** Measures one anew, however young what is known of it may be; waits for that at most `patienceMs`. */
+  async renewed(key: string, patienceMs: number): Promise<T | undefined> {
     this.#queue.add(key);
-    void this.#work();
+    const done = this.#work();
+    if (done) await waitAtMost({ clock: this.#o.clock, ms: patienceMs }, done);
+    return this.#known.get(key)?.value;
   }
 
   /** Starts measuring what is queued, when nothing does yet; resolves when the queue is empty. */
