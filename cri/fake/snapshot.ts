@@ -22,6 +22,8 @@ export interface SnapshotContainer {
   readonly uid: string;
   readonly name: string;
   readonly attempt: number;
+  /** As the pod's spec has it. */
+  readonly image: string;
   readonly state: "created" | "running" | "exited";
   readonly createdAt: number;
   readonly startedAt: number;
@@ -73,6 +75,7 @@ export function snapshotOf(
       uid: pod?.uid ?? "",
       name: record.config.metadata?.name ?? "",
       attempt: record.config.metadata?.attempt ?? 0,
+      image: record.config.image?.userSpecifiedImage || (record.config.image?.image ?? ""),
       state: words.get(stateOf(record)) ?? "exited",
       createdAt: toMs(record.createdAt),
       startedAt: toMs(record.startedAt),

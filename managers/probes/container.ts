@@ -5,10 +5,14 @@ import type { ProbeTarget, ProbeType } from "./types.ts";
 /** Containers started this many milliseconds before the agent count as carried over from an earlier agent. */
 const restartGraceMs = 10_000;
 
+/** A start that lies so many milliseconds ahead was told by a clock that has been set back since. */
+const aheadMs = 1000;
+
 /** The probes of one container: which instance they look at, its results, and the gate that startup is. */
 export class ContainerProbes {
   readonly #workers = new Map<ProbeType, ProbeWorker>();
   readonly #agentStartedAt: number;
+  readonly #now: () => number;
   readonly #onChange: (update: { type: ProbeType; containerId: string; ok: boolean; message: string }) => void;
   #startupPassed = false;
   #active: AbortController | undefined;
@@ -17,9 +21,12 @@ export class ContainerProbes {
 
   constructor(options: {
     agentStartedAt: number;
+    /** Wall time, milliseconds. */
+    now: () => number;
     onChange: (update: { type: ProbeType; containerId: string; ok: boolean; message: string }) => void;
   }) {
     this.#agentStartedAt = options.agentStartedAt;
+    this.#now = options.now;
     this.#onChange = options.onChange;
   }
 
@@ -68,7 +75,9 @@ export class ContainerProbes {
     this.containerId = target.containerId;
     // A container that an earlier agent had running keeps what it was until a probe says otherwise; a young one only
     // if that agent has written down what it was.
-    const earlier = target.running && target.startedAt > 0 && target.startedAt < this.#agentStartedAt;
+    // One that was started after now ran before the clock was set back.
+    const earlier = target.running && target.startedAt > 0 &&
+      (target.startedAt < this.#agentStartedAt || target.startedAt > this.#now() + aheadMs);
     const carried = earlier &&
       (target.startedAt < this.#agentStartedAt - restartGraceMs || target.started === true);
     this.#startupPassed = carried && target.started === true;

@@ -111,6 +111,7 @@ export function createProbeManager(options: ProbeManagerOptions): ProbeManager &
     const podUid = entry.pod.metadata.uid;
     const probes = new ContainerProbes({
       agentStartedAt: startedAt,
+      now: () => clock.now(),
       onChange: ({ type, containerId, ok, message }) => {
         log.detail(2, "Probe result changed", { probeType: type, podUid, containerName: name, containerId, ok });
         options.onUpdate({ podUid, container: name, containerId, type, ok, message });

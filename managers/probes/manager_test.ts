@@ -228,6 +228,9 @@ Deno.test("agent restart: a container older by 10 s keeps what it was until the 
     { age: 9_999, extra: { started: true, ready: false }, want: { liveness: true, readiness: false, startup: true } },
     { age: 9_999, extra: { started: false, ready: false }, want: { liveness: true, readiness: false } },
     { age: -1, extra: { started: true, ready: true }, want: { liveness: true, readiness: false } },
+    // one that was started by a clock that has been set back since
+    { age: -60_000, extra: { started: true, ready: true }, want: { liveness: true, readiness: true, startup: true } },
+    { age: -60_000, extra: {}, want: { liveness: true, readiness: false } },
     { age: 10_001, extra: { ready: false }, want: { liveness: true, readiness: false, startup: true } },
     { age: 10_001, extra: { started: false }, want: { liveness: true, readiness: false } },
     { age: 10_001, extra: { running: false }, want: { liveness: true, readiness: false } },

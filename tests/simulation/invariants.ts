@@ -187,7 +187,9 @@ export class Invariants {
     const last = snapshot.containers.find((c) => c.id === before?.lastId);
     const now = container.startedAt;
     const natural = last !== undefined && last.state === "exited" && !this.#stopped.has(last.id);
-    if (!before || !natural || before.life !== this.#life) {
+    // Another definition has a back-off of its own; the agent may hear of it long after it was made.
+    const same = last?.image === container.image;
+    if (!before || !natural || !same || before.life !== this.#life) {
       this.#restarts.set(key, { life: this.#life, lastId: container.id, delay: 0, last: now });
       return;
     }

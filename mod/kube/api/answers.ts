@@ -90,6 +90,18 @@ export function strangeness(object: KubeObject, resource: ResourceType, name: st
   return name === undefined || has === name ? undefined : `has not the name that was asked for, but ${shownKind(has)}`;
 }
 
+/** Why an answer to a post is none, for a message: of the kind that was sent it must have the shape. */
+export function answerError(sent: unknown, answer: unknown): string | undefined {
+  const { kind } = (sent ?? {}) as { kind?: unknown };
+  if (typeof kind !== "string" || !hasShape(kind)) return undefined;
+  const { kind: said } = answer as { kind?: unknown };
+  // A server may say that it was done, in place of what was done.
+  if (said === "Status") return undefined;
+  if (said !== undefined && said !== kind) return `is no ${kind}, but of kind ${shownKind(said)}`;
+  const wrong = misfit(kind, answer);
+  return wrong === undefined ? undefined : `is no ${kind}: ${wrong}`;
+}
+
 function shapeError(object: unknown, { kind }: ResourceType): string | undefined {
   return hasShape(kind) ? misfit(kind, object) : undefined;
 }

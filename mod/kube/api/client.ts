@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { Deadline } from "../../base/deadline.ts";
 import { KubeletError, messageOf } from "../../base/errors.ts";
-import { eventOf, jsonOf, type Page, pageOf, strangeness } from "./answers.ts";
+import { answerError, eventOf, jsonOf, type Page, pageOf, strangeness } from "./answers.ts";
 import { errorOf } from "./api_status.ts";
 import { linesOf, readBody } from "./body.ts";
 import { brokenBy, type Connections } from "./connections.ts";
@@ -189,7 +189,11 @@ export class HttpApiClient implements ApiClient {
     body: A,
     options: CallOptions,
   ): Promise<B> {
-    return await this.#object<B>({ method: "POST", path: pathOf(resource, name, subresource), body }, options);
+    const path = pathOf(resource, name, subresource);
+    const answer = await this.#object<B>({ method: "POST", path, body }, options);
+    const wrong = answerError(body, answer);
+    if (wrong !== undefined) throw new KubeletError("Network", `POST ${path}: the answer ${wrong}`);
+    return answer;
   }
 
   async *watch<T extends KubeObject>(

@@ -284,6 +284,17 @@ Deno.test("an object of another name, version or shape is not the one that was a
   assert.deepEqual(review, { metadata: {}, status: { authenticated: true } });
 });
 
+Deno.test("what is posted is answered by the same kind, in its shape, or by word that it was done", async () => {
+  const kind = "TokenRequest";
+  const post = (body: object) =>
+    setUp([{ body }]).client.post(resources.serviceAccounts, name, "token", { kind, spec: {} }, { signal });
+  const status = { token: "t", expirationTimestamp: "2026-01-01T00:00:00Z" };
+  assert.deepEqual(await post({ kind, status }), { kind, status });
+  await post({ kind: "Status", status: "Success" });
+  await assert.rejects(post({ kind: "Pod" }), /the answer is no TokenRequest, but of kind "Pod"/);
+  await assert.rejects(post({ kind, status: { ...status, token: 7 } }), /status.token: want a text, got 7/);
+});
+
 /** What a watch tells, and how it ends. */
 async function watched(body: AsyncIterable<Uint8Array>): Promise<{ seen: string[]; end: string }> {
   const { client } = setUp([{ stream: body }]);
