@@ -117,10 +117,11 @@ Deno.test("events by object and text, once or several times, with the fields tha
     reportingComponent: "kubelet",
     reportingInstance: "n",
   });
-  const { texts } = eventTree([event(1), event(1), event(1, "Started")]) as { texts: unknown };
+  const { texts } = eventTree([event(1), event(1), event(1, "Started"), event(7, "BackOff")]) as { texts: unknown };
   assert.deepEqual(texts, {
     "Pod p spec.containers{c}: Normal Pulled: <uid> is there": "several",
     "Pod p spec.containers{c}: Normal Started: <uid> is there": "once",
+    "Pod p spec.containers{c}: Normal BackOff: <uid> is there": "told",
   });
 });
 

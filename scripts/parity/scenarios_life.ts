@@ -147,7 +147,7 @@ export const lifeScenarios: readonly Scenario[] = [
     pod: pod("unstarted", {
       containers: [
         box("main", {
-          startupProbe: { tcpSocket: { port: 81 }, periodSeconds: 1, failureThreshold: 30 },
+          startupProbe: { tcpSocket: { port: 81 }, periodSeconds: 1, failureThreshold: 900 },
           readinessProbe: { exec: { command: ["true"] } },
         }),
       ],
