@@ -1,4 +1,4 @@
-import { all, box, ended, event, once, phase, pod, ready, type Scenario, shell, waiting } from "./scenario.ts";
+import { all, box, ended, event, once, phase, pod, ready, type Scenario, shell, told, waiting } from "./scenario.ts";
 
 /** Pods that cannot do what they are made for. */
 export const faultScenarios: readonly Scenario[] = [
@@ -42,7 +42,7 @@ export const faultScenarios: readonly Scenario[] = [
       volumes: [{ name: "v", secret: { secretName: "absent" } }, { name: "w", configMap: { name: "absent" } }],
       containers: [box("main", { volumeMounts: [{ name: "v", mountPath: "/v" }, { name: "w", mountPath: "/w" }] })],
     }),
-    steps: once("waiting", event("FailedMount", 3)),
+    steps: once("waiting", all(told, event("FailedMount", 3))),
   },
   {
     name: "no-host-path",
@@ -50,7 +50,7 @@ export const faultScenarios: readonly Scenario[] = [
       volumes: [{ name: "v", hostPath: { path: "/nonexistent-parity", type: "Directory" } }],
       containers: [box("main", { volumeMounts: [{ name: "v", mountPath: "/v" }] })],
     }),
-    steps: once("waiting", event("FailedMount", 2)),
+    steps: once("waiting", all(told, event("FailedMount", 2))),
   },
   {
     name: "no-subpath",

@@ -140,7 +140,10 @@ export const lifeScenarios: readonly Scenario[] = [
         }),
       ],
     }),
-    steps: once("restarted", container("main", (one) => one.restartCount === 1 && one.state?.running !== undefined)),
+    steps: [
+      ...once("restarted", container("main", (one) => one.restartCount === 1 && one.state?.running !== undefined)),
+      ...once("backing off", all(waiting("main", "CrashLoopBackOff", 1), event("BackOff"))),
+    ],
   },
   {
     name: "unstarted",

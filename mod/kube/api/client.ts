@@ -30,7 +30,7 @@ import {
 export interface HttpApiClientOptions {
   /** The API's URL without a slash at its end. */
   readonly server: string;
-  readonly connections: Pick<Connections, "send" | "renew" | "generation">;
+  readonly connections: Pick<Connections, "send" | "renew" | "generation"> & Partial<Pick<Connections, "onIdentity">>;
   readonly clock: Clock;
   readonly userAgent: string;
   /** Milliseconds for a call that does not say its own. */
@@ -77,6 +77,10 @@ export class HttpApiClient implements ApiClient {
   constructor(options: HttpApiClientOptions) {
     this.#o = options;
     this.#host = new URL(options.server).host;
+  }
+
+  onIdentity(listener: () => void): Disposable {
+    return this.#o.connections.onIdentity?.(listener) ?? { [Symbol.dispose]: () => {} };
   }
 
   async get<T extends KubeObject>(resource: ResourceType<T>, name: ObjectName, options: GetOptions): Promise<T> {
@@ -179,7 +183,11 @@ export class HttpApiClient implements ApiClient {
       ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
       ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
     };
-    await this.#object({ method: "DELETE", path: pathOf(resource, name), body }, options);
+    const path = pathOf(resource, name);
+    const { kind } = await this.#object<KubeObject>({ method: "DELETE", path, body }, options);
+    // Whatever is neither the object nor a Status is nobody's word that it was done.
+    if (kind === resource.kind || kind === "Status") return;
+    throw new KubeletError("Network", `DELETE ${path}: the answer is neither ${resource.kind} nor Status`);
   }
 
   async post<A, B>(

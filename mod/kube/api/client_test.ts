@@ -267,6 +267,13 @@ Deno.test("an answer of another kind, or a failure behind a code of success, is 
   await assert.rejects(client.get(resources.pods, name, { signal }), fails(404, "NotFound"));
 });
 
+Deno.test("a deletion is done when the object or a Status answers it, and not by anything else", async () => {
+  const { client } = setUp([{ body: { kind: "Status", status: "Success" } }, { body: { kind: "Pod" } }, { body: {} }]);
+  await client.delete(resources.pods, name, { signal });
+  await client.delete(resources.pods, name, { signal });
+  await assert.rejects(client.delete(resources.pods, name, { signal }), /neither Pod nor Status/);
+});
+
 Deno.test("an object of another name, version or shape is not the one that was asked for; a review needs no name", async () => {
   const strange = [
     [{}, /has not the name that was asked for, but none/],

@@ -30,6 +30,11 @@ export class Connections implements Disposable {
     return this.#transport !== undefined;
   }
 
+  /** Calls `listener` whenever the identity has changed, after these connections were given up for it. */
+  onIdentity(listener: () => void): Disposable {
+    return this.#o.credentials.onChange(listener);
+  }
+
   /** Sends a request with the identity of now. Rejects with a Network error that tells the innermost cause. */
   async send(request: HttpRequest): Promise<HttpResponse> {
     const { credentials, open } = this.#o;

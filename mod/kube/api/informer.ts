@@ -2,12 +2,13 @@ import type { Clock } from "../../base/clock.ts";
 import { abortedBy, asError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
+import { waitAtMost } from "../../base/within.ts";
 import { RetryDelays } from "./retry_delays.ts";
 import { type ApiClient, ApiError, type Change, type Informer, type KubeObject } from "./types.ts";
 import type { ObjectName, ResourceType, WatchEvent } from "./types.ts";
 
 export interface InformerOptions<T extends KubeObject> {
-  readonly client: Pick<ApiClient, "list" | "watch">;
+  readonly client: Pick<ApiClient, "list" | "watch" | "onIdentity">;
   readonly resource: ResourceType<T>;
   readonly namespace?: string;
   readonly fieldSelector?: string;
@@ -105,9 +106,17 @@ class Reflector<T extends KubeObject> implements Informer<T> {
           relist,
           waitMs: Math.round(waitMs),
         });
-        await clock.sleep(waitMs, signal);
+        await this.#pause(waitMs, signal);
       }
     }
+  }
+
+  /** Waits before the next try. A new identity ends the wait: it may have been the old one that was refused. */
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const { clock, client } = this.#o;
+    const { promise: renewed, resolve } = Promise.withResolvers<void>();
+    using _listening = client.onIdentity?.(resolve);
+    await waitAtMost({ clock, ms, signal }, renewed);
   }
 
   get #selection() {

@@ -7,6 +7,7 @@ import { FakeApi } from "./fake/fake_api.ts";
 import { createInformer, type InformerOptions } from "./informer.ts";
 import { resources } from "./resources.ts";
 import { RetryDelays } from "./retry_delays.ts";
+import { ApiError } from "./types.ts";
 
 const podOf = (name: string): Pod => ({
   metadata: { name, namespace: "default", managedFields: [{}] },
@@ -245,4 +246,36 @@ Deno.test("a list without a version, at which no watch could begin, is none", as
   await clock.advance(10_000);
   assert.deepEqual([informer.synced, told, watched], [true, ["added a", "list"], "7"]);
   await stop();
+});
+
+Deno.test("a new identity ends the wait for the next try; without one the wait is as long as ever", async () => {
+  const listeners = new Set<() => void>();
+  const clock = new FakeClock();
+  const api = new FakeApi({ clock });
+  const { list, watch } = api.client("main", { node: "n" });
+  let refused = 0, known = false;
+  const client: InformerOptions<Pod>["client"] = {
+    list: (resource, options) => {
+      if (known) return list.call(api.client("main", { node: "n" }), resource, options) as ReturnType<typeof list>;
+      refused++;
+      return Promise.reject(new ApiError("Unauthorized", { status: 401, reason: "Unauthorized" }));
+    },
+    watch: (resource, options) => watch.call(api.client("main", { node: "n" }), resource, options),
+    onIdentity: (listener) => {
+      listeners.add(listener);
+      return { [Symbol.dispose]: () => void listeners.delete(listener) };
+    },
+  } as InformerOptions<Pod>["client"];
+  const { informer, run, signal } = setUp({ client, clock });
+  const stop = run();
+  await clock.advance(800 + 1600 + 3200);
+  assert.equal(refused, 4);
+  await clock.advance(3000);
+  assert.equal(refused, 4);
+  known = true;
+  for (const listener of [...listeners]) listener();
+  await informer.whenSynced(signal);
+  assert.equal(listeners.size, 0);
+  await stop();
+  assert.equal(clock.pending, 0);
 });

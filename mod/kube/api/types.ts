@@ -86,6 +86,8 @@ export interface DeleteOptions extends CallOptions {
  * server that has not begun (429), within the call's time.
  */
 export interface ApiClient {
+  /** Told when the node's identity has changed: what was refused before may be granted now. Absent: it never changes. */
+  onIdentity?(listener: () => void): Disposable;
   get<T extends KubeObject>(resource: ResourceType<T>, name: ObjectName, options: GetOptions): Promise<T>;
   /** Every page of a list, as one. */
   list<T extends KubeObject>(resource: ResourceType<T>, options: ListOptions): Promise<ListOf<T>>;
