@@ -1,4 +1,4 @@
-import { readType } from "../decode.ts";
+import { readType, setOwn, zeroOf } from "../decode.ts";
 import { schema } from "../gen/schema.ts";
 
 /** The types of a kind's fields, with what is cut off a type read once. */
@@ -11,8 +11,9 @@ export function hasShape(kind: string): boolean {
 
 /**
  * Why an object of parsed JSON cannot be of a kind: the first field whose value is of another type, with its path;
- * undefined when all fit. Fields that the schema does not have are not looked at; null stands for a field that is not
- * there, and is taken away. Throws nothing.
+ * undefined when all fit. Fields that the schema does not have are not looked at. Null is read as Go does: a field that
+ * is null is not there, and is taken away; a member of a list or map that is null is text or number of nothing, and
+ * becomes that (a key of a Secret without a byte can come so). Throws nothing.
  */
 export function misfit(kind: string, value: unknown, path = ""): string | undefined {
   if (!isMap(value)) return wrong(path, "an object", value);
@@ -44,6 +45,10 @@ function misfitOf(base: string, value: unknown, path: string): string | undefine
   if (base.startsWith("[]")) {
     if (!Array.isArray(value)) return wrong(path, "a list", value);
     for (const [i, item] of value.entries()) {
+      if (item === null && isScalar(base.slice(2))) {
+        value[i] = zeroOf(base.slice(2));
+        continue;
+      }
       const found = misfitOf(base.slice(2), item, `${path}[${i}]`);
       if (found !== undefined) return found;
     }
@@ -52,6 +57,10 @@ function misfitOf(base: string, value: unknown, path: string): string | undefine
   if (base.startsWith("{}")) {
     if (!isMap(value)) return wrong(path, "an object", value);
     for (const key of Object.keys(value)) {
+      if (value[key] === null && isScalar(base.slice(2))) {
+        setOwn(value, key, zeroOf(base.slice(2)));
+        continue;
+      }
       const found = misfitOf(base.slice(2), value[key], `${path}[${key.slice(0, 80)}]`);
       if (found !== undefined) return found;
     }
@@ -85,6 +94,12 @@ function misfitOf(base: string, value: unknown, path: string): string | undefine
     default:
       return misfit(base, value, path);
   }
+}
+
+const scalars = new Set(["string", "bytes", "bool", "int32", "int64", "uint32", "float", "intorstring", "quantity"]);
+
+function isScalar(base: string): boolean {
+  return scalars.has(base);
 }
 
 function isInteger(base: "int32" | "int64" | "uint32", value: unknown): boolean {

@@ -62,6 +62,15 @@ Deno.test("shape: null stands for what is not there", () => {
   assert.deepEqual(value, { metadata: { name: "n" }, status: {} });
 });
 
+Deno.test("shape: a member that is null is a text of nothing", () => {
+  const secret = { metadata: { name: "s" }, data: { a: "eA==", empty: null } };
+  assert.equal(misfit("Secret", secret), undefined);
+  assert.deepEqual(secret.data, { a: "eA==", empty: "" });
+  const value = pod({ containers: [{ name: "c", command: ["a", null] }] });
+  assert.equal(misfit("Pod", value), undefined);
+  assert.deepEqual(value.spec.containers[0], { name: "c", command: ["a", ""] });
+});
+
 Deno.test("shape: kinds without a schema are told", () => {
   assert.deepEqual([hasShape("Pod"), hasShape("Lease"), hasShape("Widget"), hasShape("constructor")], [
     true,
