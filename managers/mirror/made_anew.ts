@@ -35,7 +35,7 @@ export class MadeAnew {
     return before === strange && last?.before !== strange;
   }
 
-  /** The agent itself has deleted it. */
+  /** Nobody wants it any more. */
   forget(key: string): void {
     this.#made.delete(key);
   }

@@ -86,6 +86,7 @@ export class MirrorManager {
     if (this.#o.sourcesReady()) {
       for (const [name, mirror] of byName) {
         if (wanted.has(name) || leaving.has(name)) continue;
+        this.#made.forget(mirror.metadata.annotations?.[configMirror] ?? "");
         this.#do(name, mirror, (signal) => this.#delete(mirror, "its static pod is gone", signal));
       }
     }
@@ -113,8 +114,7 @@ export class MirrorManager {
   }
 
   async #delete(mirror: BoundPod, because: string, signal: AbortSignal): Promise<void> {
-    const { name, namespace, uid, annotations } = mirror.metadata;
-    this.#made.forget(annotations?.[configMirror] ?? "");
+    const { name, namespace, uid } = mirror.metadata;
     this.#o.log.info("deleting a mirror pod", { pod: podFullName(mirror), podUid: uid, because });
     try {
       await this.#o.client.delete(resources.pods, { name, namespace }, { gracePeriodSeconds: 0, uid, signal });

@@ -219,6 +219,24 @@ Deno.test("a mirror that somebody deletes again and again is made anew more and 
   await scope.close();
 });
 
+Deno.test("so is one that is deleted with grace, which the agent itself brings to an end", async () => {
+  const { t, clock, log, scope, did, present, look } = setUp();
+  t.wanted = [staticPod("h1")];
+  for (let i = 0; i < 60; i++) {
+    const leaving = present().map((one) => ({
+      ...one,
+      metadata: { ...one.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
+    }));
+    t.shown = leaving;
+    await look();
+    t.shown = undefined;
+    await clock.advance(500);
+  }
+  assert.equal(log.lines.filter(({ level }) => level === "warn").length, 1);
+  assert(did().filter((one) => one.startsWith("create")).length <= 7);
+  await scope.close();
+});
+
 Deno.test("a manifest that comes and goes has its mirror each time", async () => {
   const { t, scope, present, look } = setUp();
   for (let i = 0; i < 10; i++) {
