@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { grpcCode, isNotFound, RuntimeError } from "../../cri/api.ts";
 import { ContainerState } from "../../cri/gen/runtime_pb.ts";
 import { readLogs } from "../../managers/logs/reader.ts";
@@ -88,10 +89,22 @@ async function stream(
   } catch (thrown) {
     if (signal.aborted || response.destroyed) return;
     // The status has gone out already: the error can only be told where the reader looks.
-    response.end(messageOf(thrown));
-    return;
+    response.write(messageOf(thrown));
   }
+  await handedOn(response, signal);
   response.end();
+}
+
+/**
+ * Waits until what was written is on its way, so that the end comes after it and not with it: the API server's web
+ * sockets lose bytes that they read together with the end.
+ */
+async function handedOn(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  await nextTurn();
+  const { socket } = response;
+  if (!socket?.writableNeedDrain) return;
+  await drained(socket, signal);
+  await nextTurn();
 }
 
 /** Whether to go on following. A runtime that is away does not end what it runs. */

@@ -2,6 +2,7 @@ import assert from "@assert";
 import { waitFor } from "../../scripts/lib/wait.ts";
 import { freePort } from "../../scripts/node/agent_node.ts";
 import { run } from "../../scripts/lib/command.ts";
+import type { ControlPlane } from "../../scripts/cluster/control_plane.ts";
 import { box, shell } from "../node/support.ts";
 import { withClusterNode } from "./harness.ts";
 import { Kubectl } from "./kubectl.ts";
@@ -58,6 +59,12 @@ Deno.test("the real kubectl with pods of the agent", async (t) => {
       const none = await kubectl.try("logs", "p", "-c", "main", "-p");
       assert.equal(none.code, 1);
       assert.match(none.stderr, /previous terminated container "main" in pod "p" not found/);
+    });
+
+    await t.step("logs over a web socket of the API server, which loses what comes together with the end", async () => {
+      for (let times = 0; times < 5; times++) {
+        assert.equal(await overWebSocket(member.plane, "pods/p/log?container=again"), "the second life\n");
+      }
     });
 
     await t.step("logs -f go on until they are ended", async () => {
@@ -191,3 +198,23 @@ Deno.test("the real kubectl with pods of the agent", async (t) => {
     });
   });
 });
+
+/** What the API server sends over a web socket until it closes it. */
+async function overWebSocket(plane: ControlPlane, path: string): Promise<string> {
+  const read = (name: string) => Deno.readTextFile(`${plane.dir}/${name}`);
+  using client = Deno.createHttpClient({
+    caCerts: [await read("ca.crt")],
+    cert: await read("admin.crt"),
+    key: await read("admin.key"),
+  });
+  const url = `${plane.server.replace("https:", "wss:")}/api/v1/namespaces/default/${path}`;
+  const socket = new WebSocket(url, { protocols: ["binary.k8s.io"], client });
+  socket.binaryType = "arraybuffer";
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let text = "";
+  socket.onmessage = ({ data }) => text += new TextDecoder().decode(data);
+  socket.onerror = (event) => reject(new Error(`${url}: ${event instanceof ErrorEvent ? event.message : "failed"}`));
+  socket.onclose = () => resolve();
+  await promise;
+  return text;
+}
