@@ -43,6 +43,7 @@ export async function runPods(options: RunOptions): Promise<Json> {
     }, { within: withinMs });
     const pods = await compared(options, watch);
     log("pages and objects of the node");
+    await measured(plane, nodeName).catch((thrown) => log(messageOf(thrown)));
     const pages = await nodePages(plane, nodeName);
     const tree: Json = {
       pods,
@@ -118,6 +119,16 @@ async function nodeEvents(admin: ApiClient): Promise<Event[]> {
   return items.filter(({ source, reportingComponent }) =>
     source?.component === "kubelet" || reportingComponent === "kubelet"
   );
+}
+
+/** Waits until each pod that runs is measured in full: the reference does that behind the answers, a while after the start. */
+async function measured(plane: ControlPlane, nodeName: string): Promise<void> {
+  await waitFor("every running container to be measured", async () => {
+    const { status, text } = await plane.raw(`/api/v1/nodes/${nodeName}/proxy/stats/summary`);
+    if (status !== 200) return false;
+    const { pods } = JSON.parse(text) as { pods: { containers?: { cpu?: { usageNanoCores?: number } }[] }[] };
+    return pods.every(({ containers = [] }) => containers.every(({ cpu }) => cpu?.usageNanoCores !== undefined));
+  }, { within: 60_000 });
 }
 
 async function nodePages(plane: ControlPlane, nodeName: string): Promise<Json> {

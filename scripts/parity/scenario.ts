@@ -87,7 +87,9 @@ export function condition(type: string, status = "True"): Step["until"] {
 export const ready: Step["until"] = condition("Ready");
 
 /** Whether the node has written of the pod at all. */
-export const told: Step["until"] = ({ pod }) => pod.status?.startTime !== undefined;
+export function told({ pod }: Seen): boolean {
+  return pod.status?.startTime !== undefined;
+}
 
 /** Whether the pod has come to a phase. */
 export function phase(wanted: string): Step["until"] {
