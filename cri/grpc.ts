@@ -12,7 +12,7 @@ import type {
   SandboxConfigInit,
   SandboxFilterInit,
 } from "./api.ts";
-import { assertStartable } from "./command_limits.ts";
+import { assertStartable, assertVariables } from "./command_limits.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import * as pb from "./gen/runtime_pb.ts";
 
@@ -90,9 +90,10 @@ class RuntimeClient implements RuntimeService, Disposable {
     options: MutatingOptions,
   ): Promise<string> {
     const { sandboxId, config, sandboxConfig } = request;
-    const { command = [], args = [] } = config;
+    const { command = [], args = [], envs = [] } = config;
     // Without a command the program is the image's.
     assertStartable("CreateContainer", nameOf(config), [...command.length > 0 ? command : [""], ...args]);
+    assertVariables("CreateContainer", nameOf(config), envs);
     const { containerId } = await this.line.unary(
       runtime.createContainer,
       { podSandboxId: sandboxId, config, sandboxConfig },
