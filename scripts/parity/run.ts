@@ -43,7 +43,7 @@ export async function runPods(options: RunOptions): Promise<Json> {
     }, { within: withinMs });
     const pods = await compared(options, watch);
     log("pages and objects of the node");
-    await measured(plane, nodeName).catch((thrown) => log(messageOf(thrown)));
+    await measured(plane, nodeName);
     const pages = await nodePages(plane, nodeName);
     const tree: Json = {
       pods,
@@ -121,14 +121,22 @@ async function nodeEvents(admin: ApiClient): Promise<Event[]> {
   );
 }
 
-/** Waits until each pod that runs is measured in full: the reference does that behind the answers, a while after the start. */
+/** How long the summary must look alike, and the longest that is waited for it, milliseconds. */
+const steadyMs = 25_000, unsteadyMs = 120_000;
+
+/**
+ * Waits until the summary has the same fields for a while: the reference measures behind its answers, and tells of a
+ * young container in parts.
+ */
 async function measured(plane: ControlPlane, nodeName: string): Promise<void> {
-  await waitFor("every running container to be measured", async () => {
+  let last = "", since = systemClock.now();
+  const until = since + unsteadyMs;
+  while (systemClock.now() < until && systemClock.now() - since < steadyMs) {
     const { status, text } = await plane.raw(`/api/v1/nodes/${nodeName}/proxy/stats/summary`);
-    if (status !== 200) return false;
-    const { pods } = JSON.parse(text) as { pods: { containers?: { cpu?: { usageNanoCores?: number } }[] }[] };
-    return pods.every(({ containers = [] }) => containers.every(({ cpu }) => cpu?.usageNanoCores !== undefined));
-  }, { within: 60_000 });
+    const fields = status === 200 ? JSON.stringify(summaryOf(text)) : "";
+    if (fields !== last || fields === "") [last, since] = [fields, systemClock.now()];
+    await systemClock.sleep(2000);
+  }
 }
 
 async function nodePages(plane: ControlPlane, nodeName: string): Promise<Json> {
