@@ -119,7 +119,9 @@ export class Invariants {
     if (before && !this.#anew.has(uid) && !this.redefined.has(uid)) {
       this.#compare(pod, before, { phase, counts }, snapshot);
     }
-    if (this.#anew.has(uid) && before && (ranks[phase] ?? 0) < (ranks[before.phase] ?? 0)) this.#anew.delete(uid);
+    // What another life of the agent told last does not say whether this is the beginning.
+    const lower = before?.life === this.#life && (ranks[phase] ?? 0) < (ranks[before.phase] ?? 0);
+    if (lower) this.#anew.delete(uid);
     this.#published.set(uid, { life: this.#life, phase, counts, attempt });
     const ready = status.conditions?.find((c) => c.type === "Ready")?.status === "True";
     if (this.transparent?.ready.has(uid) && !ready) {

@@ -142,6 +142,8 @@ function podState(
     // What an earlier sandbox has seen done counts for nothing in the one that is there now.
     const here = (name: string) => containers.find((c) => c.name === name && c.sandboxId === boxes[0]?.id);
     const done = here(init.name);
+    // What was a sidecar in an earlier definition runs on, and all that comes after it waits (section 13).
+    if (redefined && done?.state === "running") return { problems, restless: true };
     const later = spec.containers.some((c) => here(c.name));
     if (done?.state === "exited" && done.exitCode === 0 || later) continue;
     judge(init, true);

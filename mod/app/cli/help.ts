@@ -67,8 +67,8 @@ export function helpText(): string {
     .map(([name, gate]) => `  ${name}=true|false (${gate.stage}, default ${gate.on})`);
   return [
     `A Kubernetes node agent that stands in for the kubelet of ${kubernetesVersion}: it runs the pods of a node through a\n` +
-    "container runtime, from static manifests (files or a URL), and keeps them as they should be. It does not talk to an\n" +
-    "API server yet; flags and fields that nothing acts on yet are accepted, and named when the agent starts.",
+    "container runtime, from static manifests (files or a URL) and, with --kubeconfig, from an API server, and keeps them as\n" +
+    "they should be. Flags and fields that nothing acts on yet are accepted, and named when the agent starts.",
     [
       "Usage:",
       "  kubelet [flags]",
