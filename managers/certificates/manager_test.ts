@@ -1,5 +1,5 @@
 import assert from "@assert";
-import { FakeClock, turn } from "../../mod/base/fake_clock.ts";
+import { FakeClock, turnUntil } from "../../mod/base/fake_clock.ts";
 import { FakeHost } from "../../mod/base/fake_host.ts";
 import { RecordingLogger } from "../../mod/base/log.ts";
 import { ApiError } from "../../mod/kube/api/types.ts";
@@ -44,11 +44,6 @@ async function scene() {
     random: () => 0.5,
     log,
   });
-  /** Lets everything that is due happen: keys are made by the run-time's own threads. */
-  const settle = async (until: () => boolean) => {
-    for (const began = performance.now(); !until() && performance.now() - began < 60_000;) await turn();
-    assert.ok(until());
-  };
   const signLast = async (lifeMs: number) => {
     const cert = await authority.sign(atob(api.last.spec.request), lifeMs);
     api.answer(api.last, { certificate: btoa(cert) });
@@ -59,18 +54,18 @@ async function scene() {
     await running;
     assert.equal(clock.pending, 0);
   };
-  return { clock, host, log, store, api, authority, pairs, counts, world, manager, settle, signLast, end };
+  return { clock, host, log, store, api, authority, pairs, counts, world, manager, signLast, end };
 }
 
 Deno.test("a serving certificate is asked for, kept under its link, and renewed when most of its life is over", async () => {
-  const { clock, host, store, api, pairs, counts, manager, settle, signLast, end } = await scene();
-  await settle(() => api.requests.size === 1);
+  const { clock, host, store, api, pairs, counts, manager, signLast, end } = await scene();
+  await turnUntil(() => api.requests.size === 1);
   assert.equal(manager.ttlMs, Infinity);
   const { metadata, spec } = api.last;
   assert.match(metadata?.name ?? "", /^csr-/);
   assert.deepEqual([spec.signerName, spec.usages], [servingSigner.signerName, ["digital signature", "server auth"]]);
   await signLast(10 * hour);
-  await settle(() => pairs.length === 1);
+  await turnUntil(() => pairs.length === 1);
   const [first] = pairs;
   assert.deepEqual(first?.names, ["DNS:n1", "IP:10.0.0.1", "IP:fd00::1"]);
   assert.equal(first?.subject, "O=system:nodes\nCN=system:node:n1");
@@ -81,41 +76,43 @@ Deno.test("a serving certificate is asked for, kept under its link, and renewed 
   await clock.advance(8 * hour - 60_000);
   assert.equal(api.requests.size, 1);
   await clock.advance(60_000);
-  await settle(() => api.requests.size === 2);
+  await turnUntil(() => api.requests.size === 2);
   await signLast(10 * hour);
-  await settle(() => pairs.length === 2);
+  await turnUntil(() => pairs.length === 2);
   assert.deepEqual(counts, { failures: 0, rotated: [8 * hour] });
   assert.notEqual(pairs[1]?.key, first?.key);
   await end();
 });
 
 Deno.test("an API server that cannot be asked for a while is asked again", async () => {
-  const { clock, log, api, pairs, counts, settle, signLast, end } = await scene();
+  const { clock, log, api, pairs, counts, signLast, end } = await scene();
   api.faults.push(...[1, 2].map(() => new ApiError("busy", { status: 500, reason: "InternalError" })));
-  await settle(() => counts.failures === 1);
+  await turnUntil(() => counts.failures === 1);
   await clock.advance(2_100);
-  await settle(() => log.lines.some(({ message }) => /waiting for a certificate/.test(message)) || counts.failures > 1);
+  await turnUntil(() =>
+    log.lines.some(({ message }) => /waiting for a certificate/.test(message)) || counts.failures > 1
+  );
   assert.equal(counts.failures, 2);
   await clock.advance(4_200);
-  await settle(() => api.requests.size === 1);
+  await turnUntil(() => api.requests.size === 1);
   await signLast(hour);
-  await settle(() => pairs.length === 1);
+  await turnUntil(() => pairs.length === 1);
   await end();
 });
 
 Deno.test("new addresses need a new certificate; none is asked for while they are not known", async () => {
-  const { clock, api, pairs, world, settle, signLast, end } = await scene();
-  await settle(() => api.requests.size === 1);
+  const { clock, api, pairs, world, signLast, end } = await scene();
+  await turnUntil(() => api.requests.size === 1);
   await signLast(10 * hour);
-  await settle(() => pairs.length === 1);
+  await turnUntil(() => pairs.length === 1);
   world.ip = undefined;
   await clock.advance(60_000);
   assert.equal(api.requests.size, 1);
   world.ip = "10.0.0.2";
   await clock.advance(10_000);
-  await settle(() => api.requests.size === 2);
+  await turnUntil(() => api.requests.size === 2);
   await signLast(10 * hour);
-  await settle(() => pairs.length === 2);
+  await turnUntil(() => pairs.length === 2);
   assert.ok(pairs[1]?.names.includes("IP:10.0.0.2"));
   await clock.advance(hour);
   assert.equal(api.requests.size, 2);
@@ -123,28 +120,28 @@ Deno.test("new addresses need a new certificate; none is asked for while they ar
 });
 
 Deno.test("a request that is denied, deleted or fails is made again after the contract's delays", async () => {
-  const { clock, log, api, pairs, counts, settle, signLast, end } = await scene();
-  await settle(() => api.requests.size === 1);
+  const { clock, log, api, pairs, counts, signLast, end } = await scene();
+  await turnUntil(() => api.requests.size === 1);
   api.answer(api.last, { conditions: [{ type: "Denied", status: "True", reason: "Policy", message: "not here" }] });
-  await settle(() => counts.failures === 1);
+  await turnUntil(() => counts.failures === 1);
   assert.match(JSON.stringify(log.lines), /csr-0 was denied: Policy: not here/);
   await clock.advance(2_099);
   assert.equal(api.requests.size, 1);
   api.faults.push(new ApiError("no", { status: 403, reason: "Forbidden" }));
   await clock.advance(1);
-  await settle(() => counts.failures === 2);
+  await turnUntil(() => counts.failures === 2);
   await clock.advance(4_200);
-  await settle(() => api.requests.size === 2);
+  await turnUntil(() => api.requests.size === 2);
   await signLast(hour);
-  await settle(() => pairs.length === 1);
+  await turnUntil(() => pairs.length === 1);
   await end();
 });
 
 Deno.test("an earlier life's certificate is taken over, and a spoilt file is told and replaced", async () => {
   const one = await scene();
-  await one.settle(() => one.api.requests.size === 1);
+  await turnUntil(() => one.api.requests.size === 1);
   await one.signLast(10 * hour);
-  await one.settle(() => one.pairs.length === 1);
+  await turnUntil(() => one.pairs.length === 1);
   await one.end();
   const log = new RecordingLogger();
   const store = new CertificateStore({ dir, prefix: "kubelet-server", host: one.host, log });
@@ -155,21 +152,21 @@ Deno.test("an earlier life's certificate is taken over, and a spoilt file is tol
 });
 
 Deno.test("a pair that another hand put there is taken over, and no other is asked for", async () => {
-  const { clock, store, api, authority, pairs, settle, signLast, end } = await scene();
-  await settle(() => api.requests.size === 1);
+  const { clock, store, api, authority, pairs, signLast, end } = await scene();
+  await turnUntil(() => api.requests.size === 1);
   await signLast(10 * hour);
-  await settle(() => pairs.length === 1);
+  await turnUntil(() => pairs.length === 1);
   await clock.advance(7 * hour);
   const key = await makeKey();
   const cert = await authority.sign(await makeRequest(key, template("10.0.0.1")), 10 * hour);
   await store.save(cert, key, clock.now());
   await clock.advance(hour);
-  await settle(() => pairs.length === 2);
+  await turnUntil(() => pairs.length === 2);
   assert.equal(pairs[1]?.key, key);
   await clock.advance(6 * hour);
   assert.equal(api.requests.size, 1);
   await clock.advance(2 * hour);
-  await settle(() => api.requests.size === 2);
+  await turnUntil(() => api.requests.size === 2);
   await end();
 });
 

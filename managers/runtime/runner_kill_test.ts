@@ -3,21 +3,23 @@ import { grpcCode, RuntimeError } from "../../cri/api.ts";
 import { type ObservedPod, unobserved } from "../../mod/pod/observed.ts";
 import { container, makePod, seen, setUp, why } from "./runner_testing.ts";
 
+const sandbox = (id: string) => ({
+  id,
+  attempt: 0,
+  ready: true,
+  createdAt: 0,
+  ips: [],
+  hostNetwork: false,
+  hasNetwork: true,
+  handler: "",
+});
+
 Deno.test("killing a pod stops its containers, then each sandbox; what is gone counts as stopped", async () => {
   const t = setUp();
   const observed: ObservedPod = {
     ...unobserved(makePod(), 0),
     containers: [seen("gone", "a", { state: "running" }), seen("dead", "b")],
-    sandboxes: [{
-      id: "none",
-      attempt: 0,
-      ready: true,
-      createdAt: 1,
-      ips: [],
-      hostNetwork: false,
-      hasNetwork: true,
-      handler: "",
-    }],
+    sandboxes: [sandbox("none")],
   };
   const { error } = await t.apply({ killPod: why }, observed);
   assert.equal(error, undefined);
@@ -61,16 +63,6 @@ Deno.test("a sandbox that cannot be stopped ends the pass only when the stop of 
     if (call !== "StopPodSandbox") return undefined;
     return stops++ === 0 ? { error: new RuntimeError(call, grpcCode.Unknown, "no") } : { delayMs: 5000 };
   });
-  const sandbox = (id: string) => ({
-    id,
-    attempt: 0,
-    ready: true,
-    createdAt: 0,
-    ips: [],
-    hostNetwork: false,
-    hasNetwork: true,
-    handler: "",
-  });
   const { error } = await t.apply({ killPod: why }, {
     ...unobserved(makePod(), 0),
     sandboxes: [sandbox("s1"), sandbox("s2")],
@@ -84,17 +76,7 @@ Deno.test("a sandbox that cannot be stopped ends the pass only when the stop of 
 Deno.test("a sandbox whose stop hangs has its pod's leftovers killed, and its stop fails", async () => {
   const t = setUp({ leftovers: [7] });
   t.fail((call) => call === "StopPodSandbox" ? { hang: true } : undefined);
-  const sandbox = {
-    id: "s",
-    attempt: 0,
-    ready: true,
-    createdAt: 0,
-    ips: [],
-    hostNetwork: false,
-    hasNetwork: true,
-    handler: "",
-  };
-  const error = await t.killPod({ ...unobserved(makePod(), 0), sandboxes: [sandbox] });
+  const error = await t.killPod({ ...unobserved(makePod(), 0), sandboxes: [sandbox("s")] });
   assert.match(error?.message ?? "", /StopPodSandbox s: no answer within 50000 ms/);
   assert.deepEqual(t.journal.records("1").map((r) => [r.action, r.target, r.reason, r.message]), [
     [

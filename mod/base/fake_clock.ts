@@ -14,6 +14,17 @@ export function turn(): Promise<void> {
 }
 
 /**
+ * Lets the event loop turn until something is so, for what the run-time's own threads do (keys, for one), which no number
+ * of turns tells. Throws when it is not so after a minute.
+ */
+export async function turnUntil(until: () => boolean): Promise<void> {
+  for (const began = performance.now(); !until();) {
+    if (performance.now() - began >= 60_000) throw new Error(`not so within a minute: ${until}`);
+    await turn();
+  }
+}
+
+/**
  * A clock that stands still until told to move. Timers fire in order of their time, then of their making, and between
  * two of them everything that became runnable runs, so a test under it is deterministic.
  */

@@ -1,6 +1,6 @@
 import assert from "@assert";
 import { FakeSigning, testAuthority } from "../../../managers/certificates/testing.ts";
-import { FakeClock, turn } from "../../base/fake_clock.ts";
+import { FakeClock, turnUntil } from "../../base/fake_clock.ts";
 import { FakeHost } from "../../base/fake_host.ts";
 import { RecordingLogger } from "../../base/log.ts";
 import type { Kubeconfig, KubeconfigUser } from "../../kube/api/kubeconfig.ts";
@@ -50,23 +50,19 @@ Deno.test("a running node whose kubeconfig's own certificate has expired is know
       return { main: api as unknown as ApiClient, [Symbol.dispose]: () => {} };
     },
   });
-  const settle = async (until: () => boolean) => {
-    for (const began = performance.now(); !until() && performance.now() - began < 60_000;) await turn();
-    assert(until());
-  };
   assert.deepEqual(identity.initial, { certFile: "/old.pem", keyFile: "/old.pem" });
   const stop = new AbortController();
   const running = identity.run(stop.signal).catch(() => {});
 
   // The file is not there yet: it is looked for again, and its token is that of the moment.
-  await settle(() => log.lines.some(({ level }) => level === "error"));
+  await turnUntil(() => log.lines.some(({ level }) => level === "error"));
   assert.match(JSON.stringify(log.lines), /kubeconfig \/b can't be read/);
   await host.write("/b", bootstrapFile("fresh"), {});
   await clock.advance(2_000);
-  await settle(() => api.requests.size === 1);
+  await turnUntil(() => api.requests.size === 1);
   assert.deepEqual(tokens, ["fresh"]);
   api.answer(api.last, { certificate: btoa(await authority.sign(atob(api.last.spec.request), hour)) });
-  await settle(() => shown.length === 1);
+  await turnUntil(() => shown.length === 1);
   const link = "/pki/kubelet-client-current.pem";
   assert.deepEqual(shown, [{ certificate: { path: link }, key: { path: link } }]);
   assert.match(await host.readText("/etc/kubelet.conf"), /kubelet-client-current\.pem/);
@@ -74,7 +70,7 @@ Deno.test("a running node whose kubeconfig's own certificate has expired is know
   await clock.advance(hour - 20_000);
   assert.equal(api.requests.size, 1);
   await clock.advance(40_000);
-  await settle(() => api.requests.size === 2);
+  await turnUntil(() => api.requests.size === 2);
   stop.abort();
   await running;
 });
