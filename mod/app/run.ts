@@ -58,8 +58,7 @@ export async function run(options: RunOptions): Promise<number> {
   const { loaded, log } = options;
   const { flags } = loaded;
   log.info("starting", { version: kubernetesVersion, pid: Deno.pid, deno: Deno.version.deno });
-  const unused = describeUnused(loaded);
-  if (unused !== "") log.warn(unused);
+  for (const unused of describeUnused(loaded)) log.warn(unused);
 
   const ended = new AbortController();
   const onSignal = () => ended.abort(new KubeletError("Aborted", "a signal ended the agent"));

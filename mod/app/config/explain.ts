@@ -92,19 +92,19 @@ function table(loaded: ExplainOptions["loaded"]): string {
   return [`KubeletConfiguration (kubelet.config.k8s.io/v1beta1)\n${head}`, ...parts].join("\n\n");
 }
 
-/** The fields that were set although the agent does not act on them, in words; empty when there are none. */
-export function describeUnused(loaded: Pick<LoadedConfig, "setFields">): string {
+/** The fields that were set although the agent does not act on them, in words, a line each; empty when there are none. */
+export function describeUnused(loaded: Pick<LoadedConfig, "setFields">): string[] {
   const { no, partly } = setButNotActedOn(loaded);
   const lines: string[] = [];
   if (no.length > 0) lines.push(`Set, but this agent does not act on them: ${no.join(", ")}`);
   if (partly.length > 0) lines.push(`Set, and acted on in part: ${partly.join(", ")}`);
-  return lines.join("\n");
+  return lines;
 }
 
 /** The text of `kubelet explain config [FIELD]`. Throws a KubeletError (BadConfig) for a field that does not exist. */
 export function explainConfig(options: ExplainOptions = {}): string {
   const { field, loaded } = options;
   if (field !== undefined) return find(field).map((found) => explainOne(found, loaded)).join("\n\n");
-  const unused = loaded === undefined ? "" : describeUnused(loaded);
-  return unused === "" ? table(loaded) : `${table(loaded)}\n\n${unused}`;
+  const unused = loaded === undefined ? [] : describeUnused(loaded);
+  return unused.length === 0 ? table(loaded) : `${table(loaded)}\n\n${unused.join("\n")}`;
 }
