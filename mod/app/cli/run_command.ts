@@ -3,12 +3,13 @@ import { createRuntimeClient } from "../../../cri/grpc.ts";
 import { systemClock } from "../../base/clock.ts";
 import { createDenoHost } from "../../base/deno_host.ts";
 import { messageOf } from "../../base/errors.ts";
-import { silent } from "../../base/log.ts";
+import { type Logger, silent } from "../../base/log.ts";
 import { explainConfig } from "../config/explain.ts";
 import { loadConfig } from "../config/load.ts";
 import { privateMounts } from "../private_mounts.ts";
 import { askAgent, NoAgent } from "./ask_agent.ts";
 import { checkText, judgeMachine } from "./check/checks.ts";
+import { checkConfig } from "./check/configuration.ts";
 import { gatherFacts } from "./check/facts.ts";
 import { type Command, exitCodes } from "./command.ts";
 import { completionScript } from "./completion.ts";
@@ -43,7 +44,7 @@ export async function runCommand(command: LookingCommand, printer: Printer): Pro
       return exitCodes.ok;
     }
     case "explain":
-      printer.print("stdout", `${await explain(command, rootDir)}\n`);
+      printer.print("stdout", `${await explain(command, rootDir, warnings(printer))}\n`);
       return exitCodes.ok;
     case "logs":
       await logs(command, rootDir, printer);
@@ -56,14 +57,23 @@ export async function runCommand(command: LookingCommand, printer: Printer): Pro
   }
 }
 
-async function explain(command: LookingCommand & { command: "explain" }, rootDir: string): Promise<string> {
+/** A log of which only the warnings are told: that a field of the configuration is not known, say. */
+function warnings(printer: Printer): Logger {
+  return { ...silent, warn: (message) => printer.print("stderr", `warning: ${message}\n`) };
+}
+
+async function explain(
+  command: LookingCommand & { command: "explain" },
+  rootDir: string,
+  log: Logger,
+): Promise<string> {
   const { subject, rest, argv } = command;
   const [name = ""] = rest;
   const agent = askAgent(rootDir);
   const host = createDenoHost();
   switch (subject) {
     case "config": {
-      const loaded = argv.length > 0 ? await loadConfig({ argv, host, log: silent, cwd: Deno.cwd() }) : undefined;
+      const loaded = argv.length > 0 ? await loadConfig({ argv, host, log, cwd: Deno.cwd() }) : undefined;
       return explainConfig({ ...(name ? { field: name } : {}), ...(loaded ? { loaded } : {}) });
     }
     case "image":
@@ -85,7 +95,7 @@ async function logs(command: LookingCommand & { command: "logs" }, rootDir: stri
   const host = createDenoHost();
   const given = argv.some((word) => /^--(config|pod-logs-dir)/.test(word));
   const podLogsDir = given
-    ? (await loadConfig({ argv, host, log: silent, cwd: Deno.cwd() })).config.podLogsDir
+    ? (await loadConfig({ argv, host, log: warnings(printer), cwd: Deno.cwd() })).config.podLogsDir
     : defaultPodLogsDir;
   await printLogs({
     request,
@@ -108,15 +118,14 @@ async function check(
 ): Promise<number> {
   const { argv, parsed } = command;
   const host = createDenoHost(await privateMounts());
-  const loaded = await loadConfig({ argv, host, log: silent, cwd: Deno.cwd() }).catch((thrown) => messageOf(thrown));
-  const config = typeof loaded === "string" ? undefined : loaded.config;
+  const checked = await checkConfig(argv, host, Deno.cwd());
+  const { config } = checked;
   const flag = parsed.values.get("container-runtime-endpoint");
   const endpoint = config?.containerRuntimeEndpoint ?? (typeof flag === "string" ? flag : defaultEndpoint);
   using runtime = createRuntimeClient({ endpoint, timeoutMs: 5000, log: silent });
   const results = judgeMachine(
     await gatherFacts({
-      config,
-      ...(typeof loaded === "string" ? { configProblem: loaded } : {}),
+      ...checked,
       endpoint,
       rootDir,
       agentRuns: await answers(rootDir),

@@ -35,15 +35,17 @@ export function judgeMachine(facts: CheckFacts): CheckResult[] {
   ];
 }
 
-function configuration({ configProblem, isRoot, agentRuns }: CheckFacts): CheckResult[] {
-  const found = [
-    configProblem === undefined ? result("ok", "configuration", "can be used") : result(
-      "fail",
-      "configuration",
-      configProblem,
-      "Correct it; kubelet explain config FIELD tells what a field takes.",
-    ),
-  ];
+function configuration({ configProblem, configWarnings, isRoot, agentRuns }: CheckFacts): CheckResult[] {
+  const found: CheckResult[] = [];
+  if (configProblem !== undefined) {
+    const remedy = "Correct it; kubelet explain config FIELD tells what a field takes.";
+    found.push(result("fail", "configuration", configProblem, remedy));
+  } else if (configWarnings.length === 0) found.push(result("ok", "configuration", "can be used"));
+  for (const warning of configWarnings) {
+    const remedy =
+      "The agent starts all the same; correct it or leave it out: kubelet explain config lists the fields.";
+    found.push(result("warn", "configuration", warning, remedy));
+  }
   if (!isRoot) found.push(result("fail", "user", "not root", "Run the agent, and this check, as root."));
   if (agentRuns) found.push(result("ok", "agent", "runs with this root directory"));
   return found;

@@ -3,6 +3,7 @@ import { checkText, judgeMachine } from "./checks.ts";
 import type { CheckFacts, CheckResult } from "./types.ts";
 
 const well: CheckFacts = {
+  configWarnings: [],
   agentRuns: false,
   isRoot: true,
   runtime: { endpoint: "unix:///c.sock", name: "containerd", version: "v2.1.4" },
@@ -55,6 +56,7 @@ const runtime = { endpoint: "unix:///c.sock", name: "containerd", version: "v2" 
 const port = { what: "port", address: "0.0.0.0", port: 10250, error: "Address already in use" };
 const cases: Case[] = [
   ["configuration", { configProblem: "maxPods: no" }, "fail", "configuration", /maxPods: no/],
+  ["field nobody knows", { configWarnings: ["file c.yaml: maxPodz"] }, "warn", "configuration", /c\.yaml: maxPodz/],
   ["no root", { isRoot: false }, "fail", "user", /not root/],
   [
     "no runtime",

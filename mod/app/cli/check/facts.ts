@@ -15,6 +15,8 @@ export interface GatherOptions {
   /** Undefined when it cannot be used, for the reason in `configProblem`. */
   readonly config: KubeletConfig | undefined;
   readonly configProblem?: string;
+  /** What loading it warned of. */
+  readonly configWarnings?: readonly string[];
   /** The runtime's endpoint, also where the configuration cannot be used. */
   readonly endpoint: string;
   readonly rootDir: string;
@@ -68,6 +70,7 @@ export async function gatherFacts(options: GatherOptions): Promise<CheckFacts> {
   ]);
   return {
     ...(configProblem === undefined ? {} : { configProblem }),
+    configWarnings: options.configWarnings ?? [],
     agentRuns,
     isRoot,
     runtime,

@@ -15,6 +15,8 @@ export interface CheckResult {
 export interface CheckFacts {
   /** Why the configuration cannot be used; the rest is then judged with the flags' defaults. */
   readonly configProblem?: string;
+  /** What the agent's start warns of in its configuration, such as unknown fields: file, field and what becomes of it. */
+  readonly configWarnings: readonly string[];
   /** True when an agent runs with this root directory: ports and lock are then its own. */
   readonly agentRuns: boolean;
   readonly isRoot: boolean;
