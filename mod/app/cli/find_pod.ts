@@ -6,6 +6,8 @@ interface Named {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
+  /** No source wants it any more, and it has not ended yet. */
+  readonly leaving?: true;
 }
 
 /** Shortest beginning of a UID that names a pod. */
@@ -32,8 +34,18 @@ export function podsNamed<T extends Named>(word: string, pods: readonly T[], nod
   return [];
 }
 
-/** The one pod that a word means. Throws a KubeletError (BadConfig) that helps when there is none, or more than one. */
-export function onePodNamed<T extends Named>(word: string, pods: readonly T[], nodeName: string): T {
+/** What a word on the command line was found to mean. */
+export interface FoundPod<T> {
+  readonly pod: T;
+  /** Pods of the same name that are ending: the instances before an edit of a static pod. */
+  readonly ending: readonly T[];
+}
+
+/**
+ * The one pod that a word means; where others of its full name are ending, the one that is not. Throws a KubeletError
+ * (BadConfig) that helps when there is none, or more than one.
+ */
+export function onePodNamed<T extends Named>(word: string, pods: readonly T[], nodeName: string): FoundPod<T> {
   const found = podsNamed(word, pods, nodeName);
   const [first] = found;
   const shown = JSON.stringify(word.slice(0, 80));
@@ -44,10 +56,23 @@ export function onePodNamed<T extends Named>(word: string, pods: readonly T[], n
       `there is no pod ${shown}${didYouMean(word, names)}; kubelet ps lists the pods`,
     );
   }
-  if (found.length === 1) return first;
-  const list = found.slice(0, 10).map((pod) => `${pod.namespace}/${pod.name} (uid ${pod.uid})`).join(", ");
-  throw new KubeletError(
-    "BadConfig",
-    `${shown} is the name of ${found.length} pods: ${list}; write namespace/name or a uid`,
-  );
+  const byName = Map.groupBy(found, (pod) => `${pod.namespace}/${pod.name}`);
+  const current = found.filter(({ leaving }) => !leaving);
+  const only = found.length === 1 ? first : current.length === 1 && byName.size === 1 ? current[0] : undefined;
+  if (only) return { pod: only, ending: found.filter((pod) => pod !== only) };
+  const told = current.length < found.length;
+  const list = found.slice(0, 10).map((pod) =>
+    `${pod.namespace}/${pod.name} (uid ${pod.uid}${told ? pod.leaving ? ", ending" : ", current" : ""})`
+  ).join(", ");
+  // A full name is enough where it means one pod, or one beside others that are ending.
+  const enough = [...byName.values()].map((same) => same.length === 1 || same.filter((p) => !p.leaving).length === 1);
+  const remedy = enough.every(Boolean)
+    ? "write namespace/name or a uid"
+    : enough.length === 1
+    ? "they have one name, so write a uid"
+    : "write namespace/name, or a uid where several have one name";
+  const what = found.some(({ name, uid }) => name !== word && uid.startsWith(word))
+    ? "the beginning of the uids"
+    : "the name";
+  throw new KubeletError("BadConfig", `${shown} is ${what} of ${found.length} pods: ${list}; ${remedy}`);
 }

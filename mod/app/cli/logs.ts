@@ -67,7 +67,11 @@ async function choose(options: LogsOptions, podLogsDir: string): Promise<ChosenL
   try {
     const [{ nodeName }, { pods }] = [await agent.state(), await agent.pods()];
     const known = pods.map((one) => ({ ...one, ...one.pod.metadata }));
-    return logOfPod(request, onePodNamed(request.pod, known, nodeName), podLogsDir);
+    const { pod, ending } = onePodNamed(request.pod, known, nodeName);
+    for (const { uid } of ending) {
+      options.note(`another pod of this name is ending (uid ${uid}); for its log: kubelet logs ${uid}`);
+    }
+    return logOfPod(request, pod, podLogsDir);
   } catch (thrown) {
     if (!(thrown instanceof NoAgent)) throw thrown;
     options.note(`the agent does not answer (${thrown.message}); the newest file in ${podLogsDir} is read`);
@@ -77,7 +81,7 @@ async function choose(options: LogsOptions, podLogsDir: string): Promise<ChosenL
 
 async function chooseFile({ request, host }: LogsOptions, podLogsDir: string): Promise<ChosenLog> {
   const pods = podsOfLogDirs((await host.readDir(podLogsDir)).map(({ name }) => name));
-  const pod = onePodNamed(request.pod, pods, "");
+  const { pod } = onePodNamed(request.pod, pods, "");
   const dir = podLogDir(podLogsDir, { metadata: pod });
   const containers = new Map<string, string[]>();
   for (const { name, kind } of await host.readDir(dir)) {

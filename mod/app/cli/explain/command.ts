@@ -44,14 +44,15 @@ export async function explainPodNamed(options: ExplainPodOptions): Promise<strin
     ];
     return await fromFile(options, notes.join("\n"), pods, state);
   }
-  const found = onePodNamed(word, known, state.nodeName);
+  const { pod: found, ending } = onePodNamed(word, known, state.nodeName);
   const { records } = await agent.records(found.uid);
   // An agent that was started anew keeps only its own records in memory.
   const first = records[0]?.at ?? Infinity;
   const older = (await readJournal(options.host, rootDir, found.uid)).filter((r) => r.at < first);
   const explained = { ...found.pod, ...(found.leaving ? { leaving: found.leaving } : {}) };
   const text = explainPod(explained, found.status, [...older, ...records], clock.now());
-  return [...troubles(state), text].join("\n\n");
+  const more = ending.map(({ uid }) => `Another pod of this name is ending: uid ${uid} (kubelet explain ${uid})`);
+  return [...troubles(state), text, ...more].join("\n\n");
 }
 
 /** What is wrong with the agent itself, before anything about a pod. */

@@ -64,6 +64,17 @@ Deno.test("a pod of the agent: its records, and those from before the agent's st
   assert.match(text, /50s ago[^]*of 50\n +5s ago[^]*of 5$/);
 });
 
+Deno.test("while a static pod's old instance is ending, its name means the new one, and the old one is told", async () => {
+  const metadata = { ...web.pod.metadata, uid: "u-old" };
+  const old: LocalPod = { ...web, pod: { ...web.pod, metadata }, leaving: true };
+  const both = { ...agent(), pods: () => Promise.resolve({ pods: [old, web], left: 0 }) };
+  assert.match(
+    await explain("web", both),
+    /^Pod default\/web-n \(uid u-web\)[^]*Another pod of this name is ending: uid u-old \(kubelet explain u-old\)$/,
+  );
+  assert.match(await explain("u-old", both), /^Pod default\/web-n \(uid u-old\)/);
+});
+
 Deno.test("what is wrong with the agent itself comes first", async () => {
   const text = await explain("web", agent({ runtimeError: "container runtime is down", networkError: "no cni" }));
   assert.match(
