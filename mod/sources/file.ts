@@ -75,6 +75,12 @@ export class FileSource implements PodSource {
     return this.#problems;
   }
 
+  /** By the spec's identity: two files may want one UID, and whoever passes a pod on changes only its metadata. */
+  fileOf({ spec }: Pick<BoundPod, "spec">): string | undefined {
+    for (const [path, { pod }] of this.#entries) if (pod?.spec === spec) return path;
+    return undefined;
+  }
+
   async run(signal: AbortSignal, emit: (pods: readonly BoundPod[]) => void): Promise<void> {
     const looks = new Channel<Look>();
     looks.push("period");

@@ -42,6 +42,7 @@ export class Merger {
   readonly #snapshots = new Map<SourceName, readonly BoundPod[]>();
   #known = new Map<string, BoundPod>();
   #reported = new Set<string>();
+  #duplicates: readonly Duplicate[] = [];
 
   constructor(options: MergerOptions) {
     this.#options = options;
@@ -50,6 +51,11 @@ export class Merger {
   /** The pods wanted now, as last given out. */
   get pods(): readonly BoundPod[] {
     return [...this.#known.values()];
+  }
+
+  /** The pods that are left out now. */
+  get duplicates(): readonly Duplicate[] {
+    return this.#duplicates;
   }
 
   /** Takes the new state of a source and gives the changes in the order in which they are to be carried out. */
@@ -89,6 +95,7 @@ export class Merger {
   #wanted(): Map<string, BoundPod> {
     const wanted = new Map<string, BoundPod>();
     const reported = new Set<string>();
+    const duplicates: Duplicate[] = [];
     for (const source of precedence) {
       const names = new Map<string, BoundPod>();
       for (const pod of this.#snapshots.get(source) ?? []) {
@@ -96,9 +103,11 @@ export class Merger {
         const sameName = names.get(name);
         const kept = sameName ?? wanted.get(pod.metadata.uid);
         if (kept) {
+          const duplicate: Duplicate = { source, pod, same: sameName ? "name" : "uid", kept };
+          duplicates.push(duplicate);
           const key = JSON.stringify([source, name, pod.metadata.uid, podFullName(kept), kept.metadata.uid]);
           if (!this.#reported.has(key) && !reported.has(key)) {
-            this.#options.onDuplicate?.({ source, pod, same: sameName ? "name" : "uid", kept });
+            this.#options.onDuplicate?.(duplicate);
           }
           reported.add(key);
           continue;
@@ -110,6 +119,7 @@ export class Merger {
       }
     }
     this.#reported = reported;
+    this.#duplicates = duplicates;
     return wanted;
   }
 }

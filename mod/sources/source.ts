@@ -8,4 +8,6 @@ export interface PodSource {
   run(signal: AbortSignal, emit: (pods: readonly BoundPod[]) => void): Promise<void>;
   /** What is wrong now, by file or URL, in words for an operator. */
   readonly problems: ReadonlyMap<string, string>;
+  /** The file that a pod of its present state is from; undefined when there is none, or the pod is not one of them. */
+  fileOf?(pod: Pick<BoundPod, "spec">): string | undefined;
 }

@@ -5,6 +5,7 @@ import type { Logger } from "../base/log.ts";
 import type { Scope } from "../base/scope.ts";
 import type { EventSink } from "../kube/events.ts";
 import { podFullName } from "../kube/pod.ts";
+import type { BoundPod } from "../kube/types.ts";
 import { FileSource } from "./file.ts";
 import { type FetchLike, HttpSource } from "./http.ts";
 import { type Duplicate, Merger } from "./merge.ts";
@@ -128,27 +129,47 @@ class MergedSources implements Sources {
   }
 
   problems(): ReadonlyMap<string, string> {
-    return new Map(this.#sources.flatMap(({ problems }) => [...problems]));
+    const leftOut = this.#merger.duplicates.map((duplicate): [string, string] => {
+      const { source, pod, same, kept } = duplicate;
+      const by = this.#fileOf(kept) ?? `the pod ${shownPod(kept)}`;
+      const text = `its pod is left out, as ${by} has the same ${same} ${named(duplicate)}; change one of the two`;
+      return [this.#fileOf(pod) ?? `${source}: ${shownPod(pod)}`, text];
+    });
+    return new Map([...leftOut, ...this.#sources.flatMap(({ problems }) => [...problems])]);
   }
 
-  #duplicate({ source, pod, same, kept }: Duplicate): void {
+  #fileOf(pod: BoundPod): string | undefined {
+    return this.#sources.map((source) => source.fileOf?.(pod)).find((path) => path !== undefined);
+  }
+
+  #duplicate(duplicate: Duplicate): void {
+    const { source, pod, same, kept } = duplicate;
     const { log, events } = this.#options;
-    const shown = `${podFullName(pod)}(${pod.metadata.uid})`;
-    const keptShown = `${podFullName(kept)}(${kept.metadata.uid})`;
+    const [path, keptPath] = [this.#fileOf(pod), this.#fileOf(kept)];
     log.error("A pod is left out because another one has its name or UID; change one of the two manifests", {
       source,
-      pod: shown,
+      pod: shownPod(pod),
       same,
-      kept: keptShown,
+      kept: shownPod(kept),
+      ...(path === undefined ? {} : { path }),
+      ...(keptPath === undefined ? {} : { keptPath }),
     });
-    const value = same === "name" ? pod.metadata.name : pod.metadata.uid;
     events?.pod({
       pod,
       type: "Warning",
       reason: "FailedValidation",
-      message: `Error validating pod ${shown} from ${source} due to duplicate pod ${same} ${
-        JSON.stringify(value)
+      message: `Error validating pod ${shownPod(pod)} from ${source} due to duplicate pod ${same} ${
+        named(duplicate)
       }, ignoring`,
     });
   }
+}
+
+function shownPod(pod: BoundPod): string {
+  return `${podFullName(pod)}(${pod.metadata.uid})`;
+}
+
+/** The name or UID that both pods of a duplicate have. */
+function named({ pod, same }: Duplicate): string {
+  return JSON.stringify(same === "name" ? pod.metadata.name : pod.metadata.uid);
 }

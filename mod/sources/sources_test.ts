@@ -105,6 +105,25 @@ Deno.test("two files with one pod name: the first file wins, and an event says s
     made.events.events[0]?.message ?? "",
     /^Error validating pod a-node1_default\([0-9a-f]{32}\) from file due to duplicate pod name "a-node1", ignoring$/,
   );
+  const [said] = made.log.lines.filter(({ level }) => level === "error");
+  assert.deepEqual([said?.fields.path, said?.fields.keptPath], [`${dir}/b.yaml`, `${dir}/a.yaml`]);
+  const problem = `its pod is left out, as ${dir}/a.yaml has the same name "a-node1"; change one of the two`;
+  assert.deepEqual([...made.sources.problems()], [[`${dir}/b.yaml`, problem]]);
+  await made.host.write(`${dir}/b.yaml`, manifest("b"), { atomic: true });
+  await made.clock.advance(500);
+  assert.deepEqual([...made.sources.problems()], []);
+});
+
+Deno.test("two files with one UID are both named", async () => {
+  const files = {
+    [`${dir}/a.yaml`]: manifest("a", { uid: "one" }),
+    [`${dir}/b.yaml`]: manifest("b", { uid: "one" }),
+  };
+  const made = make({ staticPodPath: dir }, files);
+  await using _scope = made.scope;
+  await made.clock.advance(500);
+  const problem = `its pod is left out, as ${dir}/a.yaml has the same uid "one"; change one of the two`;
+  assert.deepEqual([...made.sources.problems()], [[`${dir}/b.yaml`, problem]]);
 });
 
 Deno.test("standard input gives the pods of all its documents at its end; a bad one is left out", async () => {

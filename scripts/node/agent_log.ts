@@ -6,6 +6,10 @@ export function worthSaying(line: string): string | undefined {
   if (!/^E|^W[^"]*"Manifest/.test(line)) return undefined;
   const path = valueOf(line, "path");
   const text = valueOf(line, "problem") ?? valueOf(line, "warning");
+  const keptPath = valueOf(line, "keptPath");
+  if (path !== undefined && keptPath !== undefined) {
+    return `${path}: its pod is left out, as ${keptPath} has the same ${valueOf(line, "same") ?? "name"}`;
+  }
   if (path === undefined || text === undefined) return `agent: ${line.replace(/^[^"]*\] /, "")}`;
   return text.startsWith(path) ? text : `${path}: ${text}`;
 }

@@ -15,6 +15,10 @@ Deno.test("agent log: errors and odd manifests are worth saying", () => {
       '/m/a.yaml: key "labels" is given twice',
     ],
     [
+      `E${head}"A pod is left out" source="file" same="name" path="/m/b.yaml" keptPath="/m/a.yaml"`,
+      "/m/b.yaml: its pod is left out, as /m/a.yaml has the same name",
+    ],
+    [
       `E${head}"waiting for the container runtime" error="gone"`,
       'agent: "waiting for the container runtime" error="gone"',
     ],
