@@ -139,7 +139,8 @@ async function watch(agent: AgentNode, containerd: Containerd, signal: AbortSign
   let rows: string[][] = [];
   while (!signal.aborted) {
     try {
-      rows = podRows(await agent.pods(), systemClock.now(), await agent.statuses());
+      const pods = await agent.pods();
+      rows = podRows(pods, systemClock.now(), { statuses: await agent.statuses(), leaving: await agent.leaving() });
     } catch (thrown) {
       if (!await containerd.alive()) throw new Error(`containerd ended:\n${await containerd.logEnd()}`);
       complain(`dev: ${messageOf(thrown)}`);

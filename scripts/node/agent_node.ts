@@ -1,3 +1,4 @@
+import { askAgent, NoAgent } from "../../mod/app/cli/ask_agent.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import { systemClock } from "../../mod/base/clock.ts";
 import type { PodStatus } from "../../mod/kube/types.ts";
@@ -303,6 +304,17 @@ export class AgentNode implements AsyncDisposable {
   /** The statuses of the pods as the agent keeps them, by UID. */
   async statuses(): Promise<Map<string, PodStatus>> {
     return await readStatuses(`${this.paths.kubelet}/pod_status`);
+  }
+
+  /** UIDs of the pods that are ending, as the agent tells; none while it does not answer. */
+  async leaving(): Promise<Set<string>> {
+    try {
+      const { pods } = await askAgent(this.paths.kubelet).pods();
+      return new Set(pods.flatMap(({ pod, leaving }) => leaving ? [pod.metadata.uid] : []));
+    } catch (thrown) {
+      if (thrown instanceof NoAgent) return new Set();
+      throw thrown;
+    }
   }
 
   /** The last lines of the agent's log. */

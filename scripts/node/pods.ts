@@ -132,19 +132,22 @@ export async function readStatuses(directory: string): Promise<Map<string, PodSt
   return statuses;
 }
 
+/** What the agent knows of pods, by UID. */
+export interface AgentsWord {
+  readonly statuses?: ReadonlyMap<string, PodStatus>;
+  /** Pods that are ending. */
+  readonly leaving?: ReadonlySet<string>;
+}
+
 /** Rows for `table`: one a pod, by its status, or by what the runtime says while there is none. Age counts from `now`. */
-export function podRows(
-  pods: readonly SeenPod[],
-  now: number,
-  statuses: ReadonlyMap<string, PodStatus> = new Map(),
-): string[][] {
+export function podRows(pods: readonly SeenPod[], now: number, { statuses, leaving }: AgentsWord = {}): string[][] {
   return pods.map((pod) => {
-    const status = statuses.get(pod.uid);
+    const status = statuses?.get(pod.uid);
     const { ready, what, restarts } = status ? byStatus(status) : byRuntime(pod);
     return [
       `${pod.namespace}/${pod.name}`,
       ready,
-      what,
+      leaving?.has(pod.uid) ? "Terminating" : what,
       String(restarts),
       age(now - Number(pod.createdAt / 1_000_000n)),
       status?.podIP || pod.ip || "-",

@@ -70,9 +70,19 @@ Deno.test("pods: a row goes by the status that the agent keeps", () => {
     ]],
   ];
   for (const [status, [ready, state, restarts, ip]] of table) {
-    const rows = podRows([pod([{}])], 43_000, new Map([["u", status]]));
+    const rows = podRows([pod([{}])], 43_000, { statuses: new Map([["u", status]]) });
     assert.deepEqual(rows, [["default/p", ready, state, restarts, "42s", ip]]);
   }
+});
+
+Deno.test("pods: what is ending is Terminating, whatever its status and its containers say", () => {
+  const both = [pod([{}], { uid: "old" }), pod([{}], { uid: "new" }), pod([{}], { uid: "old2" })];
+  const running = { phase: "Running" } as const;
+  const words = podRows(both, 0, {
+    statuses: new Map([["old", running], ["new", running]]),
+    leaving: new Set(["old", "old2"]),
+  }).map((row) => row[2]);
+  assert.deepEqual(words, ["Terminating", "Running", "Terminating"]);
 });
 
 Deno.test("pods: ages", () => {
