@@ -8,6 +8,7 @@ import {
   type Tuning,
   tuningOf,
 } from "./compile/flags.ts";
+import { bundle } from "./lib/bundle.ts";
 import { attempt, run } from "./lib/command.ts";
 import { remove, repository } from "./lib/files.ts";
 import { complain, print } from "./lib/print.ts";
@@ -50,13 +51,6 @@ async function compile(work: string): Promise<string | undefined> {
   }
   await place(made, ["deno compile: reading and writing is not narrowed to paths this way", ...flags]);
   return undefined;
-}
-
-/** --keep-names would leave the bundle without a working `require` (Deno 2.9.3): names in stack traces are short ones. */
-async function bundle(entry: string, to: string): Promise<void> {
-  await run([Deno.execPath(), "bundle", "--quiet", "--no-lock", "--minify", "--output", to, entry], {
-    cwd: repository,
-  });
 }
 
 /** Digest of the files' contents and of what they are run with: another one is unpacked to another place. */

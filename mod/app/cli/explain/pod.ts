@@ -36,7 +36,7 @@ export function explainPod(
 }
 
 function capital(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1) + (/[.…?!]$/.test(text) ? "" : ".");
+  return text.slice(0, 1).toUpperCase() + text.slice(1) + (/[.\u2026?!]$/.test(text) ? "" : ".");
 }
 
 function headline(status: PodStatus | undefined, records: readonly JournalRecord[]): string {
