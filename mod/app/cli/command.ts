@@ -87,7 +87,7 @@ function parseSubcommand(subcommand: Subcommand, args: readonly string[]): Comma
   const onlyFlag = subcommand.name === "explain" && word === "config" && more.length === 0 &&
     /^--[a-z_-]+$/.test(flag) && flag !== "--help";
   const line = onlyFlag ? { words: args, own: new Map(), argv: [] } : splitLine(subcommand, args);
-  const parsed = parseCommandLine(line.argv);
+  const parsed = parseCommandLine(line.argv, subcommand.flags.map(({ name }) => name));
   if (parsed.help) return { command: "help", text: helpText() };
   const agent = { argv: line.argv, parsed };
   if (subcommand.name === "explain") return parseExplain(line.words, agent);

@@ -1,6 +1,6 @@
 import { KubeletError } from "../../base/errors.ts";
 import { allFlags, flagNamed } from "../config/flags.ts";
-import { badConfig } from "../config/command_line.ts";
+import { badConfig, flagsHelp, needsArgument } from "../config/command_line.ts";
 import type { OwnFlag, Subcommand } from "./subcommands.ts";
 
 /** The parts of a subcommand's command line. */
@@ -34,7 +34,7 @@ export function splitLine(command: Subcommand, args: readonly string[]): SplitLi
       return;
     }
     const value = inline ?? rest.pop();
-    if (value === undefined) problems.push(`flag needs an argument: ${shown}`);
+    if (value === undefined) problems.push(needsArgument(shown));
     else own.set(flag.name, value);
   };
   const shorts = (argument: string): void => {
@@ -45,7 +45,9 @@ export function splitLine(command: Subcommand, args: readonly string[]): SplitLi
       if (!flag) {
         if (!agentShorts.has(letter)) {
           problems.push(
-            `unknown shorthand flag: ${JSON.stringify(letter)} in ${JSON.stringify(argument.slice(0, 80))}`,
+            `unknown shorthand flag: ${JSON.stringify(letter)} in ${
+              JSON.stringify(argument.slice(0, 80))
+            }; ${flagsHelp}`,
           );
           return;
         }

@@ -34,9 +34,12 @@ function quote(text: string): string {
 class Splitter {
   readonly settings: Setting[] = [];
   readonly problems: string[] = [];
+  /** A flag that nobody knows was met. */
+  unknown = false;
   readonly #rest: string[];
 
-  constructor(argv: readonly string[]) {
+  /** @param more flags that a subcommand has of its own, which a misspelt one may have meant */
+  constructor(argv: readonly string[], private readonly more: readonly string[]) {
     this.#rest = [...argv].reverse();
   }
 
@@ -68,7 +71,8 @@ class Splitter {
     }
     const flag = flagNamed(name);
     if (flag === undefined) {
-      const known = allFlags.map((candidate) => candidate.name);
+      this.unknown = true;
+      const known = [...this.more, ...allFlags.map((candidate) => candidate.name)];
       const hint = didYouMean(name.replaceAll("_", "-"), known, { prefix: "--", before: this.problems.length });
       this.problems.push(`unknown flag: --${name.slice(0, 80)}${hint}`);
       // A word after an unknown flag is most likely its value; calling it a command would only confuse.
@@ -83,6 +87,7 @@ class Splitter {
       const letter = letters.slice(0, 1);
       const flag = byShorthand.get(letter);
       if (flag === undefined) {
+        this.unknown = true;
         const long = flagNamed(argument.slice(1).split("=")[0] ?? "");
         const hint = long === undefined ? "" : `; did you mean --${argument.slice(1, 81)}?`;
         this.problems.push(`unknown shorthand flag: ${quote(letter)} in ${quote(argument)}${hint}`);
@@ -100,7 +105,7 @@ class Splitter {
     if (text === undefined) {
       text = takesNoValue(flag) ? "true" : this.#rest.pop();
       if (text === undefined) {
-        this.problems.push(`flag needs an argument: ${shown}`);
+        this.problems.push(needsArgument(shown));
         return;
       }
     }
@@ -108,12 +113,21 @@ class Splitter {
   }
 }
 
+/** What to do about a flag that is not known. */
+export const flagsHelp = "kubelet --help lists the flags";
+
+/** A flag stands without its value. @param shown as it was written, with its dashes */
+export function needsArgument(shown: string): string {
+  return `flag needs an argument: ${shown}; write ${shown}${shown.startsWith("--") ? "=" : " "}VALUE`;
+}
+
 /**
  * Reads the kubelet's flags in pflag's syntax (contract config.md): `--a=b`, `--a b`, `--a`, `-v4`, `_` for `-`.
  * Throws one KubeletError (BadConfig) that lists every problem.
+ * @param more names of flags that a subcommand has of its own: only to guess what a misspelt one means
  */
-export function parseCommandLine(argv: readonly string[]): ParsedCommandLine {
-  const { settings, problems } = new Splitter(argv).split();
+export function parseCommandLine(argv: readonly string[], more: readonly string[] = []): ParsedCommandLine {
+  const { settings, problems, unknown } = new Splitter(argv, more).split();
   const values = new Map<string, Json>();
   for (const { flag, text } of settings) {
     if (flag.kind === "ip" && text === "") continue; // the reference takes an empty address as not given
@@ -126,7 +140,7 @@ export function parseCommandLine(argv: readonly string[]): ParsedCommandLine {
       problems.push(`invalid argument ${secret ? "<masked>" : quote(text)} for --${flag.name}: ${why}`);
     }
   }
-  if (problems.length > 0) throw badConfig("the command line has", problems);
+  if (problems.length > 0) throw badConfig("the command line has", problems, unknown ? flagsHelp : undefined);
   const version = values.get("version");
   return {
     flags: toKubeletFlags(values),
@@ -140,11 +154,12 @@ export function parseCommandLine(argv: readonly string[]): ParsedCommandLine {
 /** Problems that an error spells out; the rest is counted. */
 const MAX_SHOWN = 100;
 
-/** One error for a list of problems. */
-export function badConfig(what: string, problems: readonly string[]): KubeletError {
+/** One error for a list of problems. @param remedy for all of them, told at the end */
+export function badConfig(what: string, problems: readonly string[], remedy?: string): KubeletError {
   const head = problems.length === 1 ? `${what} a problem` : `${what} ${problems.length} problems`;
   const more = problems.length > MAX_SHOWN ? `; and ${problems.length - MAX_SHOWN} more` : "";
-  return new KubeletError("BadConfig", `${head}: ${problems.slice(0, MAX_SHOWN).join("; ")}${more}`);
+  const last = remedy === undefined ? "" : `; ${remedy}`;
+  return new KubeletError("BadConfig", `${head}: ${problems.slice(0, MAX_SHOWN).join("; ")}${more}${last}`);
 }
 
 /** Puts the field flags over a configuration, in place: flags win, feature gates are merged by name. */

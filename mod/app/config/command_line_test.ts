@@ -75,17 +75,20 @@ for (const [argv, want] of good) {
 }
 
 const bad: [argv: string[], message: RegExp][] = [
-  [["--maxpods=5"], /unknown flag: --maxpods; did you mean --max-pods\?/],
-  [["--nonsense-altogether"], /unknown flag: --nonsense-altogether$/],
-  [["--nonsense-altogether", "value"], /a problem: unknown flag: --nonsense-altogether$/],
+  [["--maxpods=5"], /unknown flag: --maxpods; did you mean --max-pods\?; kubelet --help lists the flags$/],
+  [["--nonsense-altogether"], /unknown flag: --nonsense-altogether; kubelet --help lists the flags$/],
+  [
+    ["--nonsense-altogether", "value"],
+    /a problem: unknown flag: --nonsense-altogether; kubelet --help lists the flags$/,
+  ],
   [["word"], /unknown command "word"/],
   [["--", "word"], /unknown command "word"/],
   [["-"], /unknown command "-"/],
-  [["--max-pods"], /flag needs an argument: --max-pods/],
-  [["-v"], /flag needs an argument: -v/],
+  [["--max-pods"], /flag needs an argument: --max-pods; write --max-pods=VALUE$/],
+  [["-v"], /flag needs an argument: -v; write -v VALUE$/],
   [["--=x"], /bad flag syntax: "--=x"/],
   [["---x"], /bad flag syntax/],
-  [["-x"], /unknown shorthand flag: "x"/],
+  [["-x"], /unknown shorthand flag: "x".*; kubelet --help lists the flags$/],
   [["-config=/a"], /unknown shorthand flag: "c" in "-config=\/a"; did you mean --config/],
   [["--max-pods=five"], /invalid argument "five" for --max-pods: must be a whole number/],
   [["--max-pods=5.5"], /must be a whole number/],
@@ -106,7 +109,7 @@ const bad: [argv: string[], message: RegExp][] = [
   [["--reserved-memory=0"], /not node:type=quantity/],
   [["--reserved-memory=0:disk=1"], /must be memory or hugepages/],
   [["--version=sometimes"], /must be true or false/],
-  [["--maxpods=1", "--port=x", "extra"], /3 problems: .*--maxpods.*"extra".*--port/],
+  [["--maxpods=1", "--port=x", "extra"], /3 problems: .*--maxpods.*"extra".*--port.*; kubelet --help lists the flags$/],
 ];
 for (const [argv, message] of bad) {
   Deno.test(`bad flags ${argv.join(" ")}`, () => {
