@@ -1,6 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Because } from "../mod/base/journal.ts";
-import { KubeletError } from "../mod/base/errors.ts";
+import { KubeletError, messageOf } from "../mod/base/errors.ts";
 import type * as pb from "./gen/runtime_pb.ts";
 
 /** Options of every call: abort, and a deadline other than the client's own (runtimeRequestTimeout). */
@@ -54,6 +54,11 @@ export class RuntimeError extends KubeletError {
       : "Runtime";
     super(code, `${call}${options?.target ? ` ${options.target}` : ""}: ${details}`, { cause: options?.cause });
   }
+}
+
+/** Why the runtime does not answer, without the name of the call, which is any call's; for a sentence that says so. */
+export function silenceOf(thrown: unknown): string {
+  return thrown instanceof RuntimeError ? thrown.details : messageOf(thrown);
 }
 
 /** True when the runtime says that the object of the call does not exist. */

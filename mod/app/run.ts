@@ -1,4 +1,4 @@
-import type { RuntimeService } from "../../cri/api.ts";
+import { type RuntimeService, silenceOf } from "../../cri/api.ts";
 import { createImageClient, createRuntimeClient } from "../../cri/grpc.ts";
 import { journaledRuntime } from "../../cri/journaled.ts";
 import { detectCgroups, type Hierarchies } from "../../managers/cgroups/hierarchies.ts";
@@ -310,7 +310,7 @@ async function meetRuntime(options: {
       if (!said) {
         log.error("waiting for the container runtime", {
           endpoint: config.containerRuntimeEndpoint,
-          error: messageOf(thrown),
+          error: silenceOf(thrown),
         });
       }
       said = true;

@@ -1,7 +1,6 @@
-import type { RuntimeService } from "../../cri/api.ts";
+import { type RuntimeService, silenceOf } from "../../cri/api.ts";
 import type { StatusResponse } from "../../cri/gen/runtime_pb.ts";
 import type { Clock } from "../base/clock.ts";
-import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 
 /** A runtime is down once it has given no good answer for this long (runtime-contract.md section 11). */
@@ -100,7 +99,7 @@ export class RuntimeState {
       if (!this.#runtimeError) this.#lastGood = clock.now();
     } catch (thrown) {
       if (signal.aborted) throw thrown;
-      this.#runtimeError = `container runtime is down: ${messageOf(thrown)}`;
+      this.#runtimeError = `container runtime is down: ${silenceOf(thrown)}`;
     }
     if (this.#runtimeError !== before.runtime && this.#runtimeError) log.error(this.#runtimeError);
     if (this.#networkError !== before.network && this.#networkError) log.warn(this.#networkError);

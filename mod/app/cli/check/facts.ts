@@ -1,4 +1,4 @@
-import type { RuntimeService } from "../../../../cri/api.ts";
+import { type RuntimeService, silenceOf } from "../../../../cri/api.ts";
 import { detectCgroups } from "../../../../managers/cgroups/hierarchies.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { messageOf } from "../../../base/errors.ts";
@@ -122,7 +122,7 @@ async function runtimeFacts(options: GatherOptions): Promise<CheckFacts["runtime
     };
   } catch (thrown) {
     if (signal.aborted) throw thrown;
-    return { endpoint, error: messageOf(thrown) };
+    return { endpoint, error: silenceOf(thrown) };
   }
 }
 

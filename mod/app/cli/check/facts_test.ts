@@ -5,6 +5,7 @@ import {
   StatusResponseSchema,
   VersionResponseSchema,
 } from "../../../../cri/gen/runtime_pb.ts";
+import { grpcCode, RuntimeError } from "../../../../cri/api.ts";
 import { FakeClock } from "../../../base/fake_clock.ts";
 import { FakeHost } from "../../../base/fake_host.ts";
 import { silent } from "../../../base/log.ts";
@@ -73,6 +74,9 @@ Deno.test("check: a runtime and a configuration that are not there leave the oth
   const facts = await gather({ runtime: down, config: undefined, configProblem: "bad" });
   assert.deepEqual(facts.runtime, { endpoint: "unix:///c.sock", error: "no socket" });
   assert.deepEqual([facts.configProblem, facts.ports, facts.swap.devices.length], ["bad", [], 1]);
+  const error = new RuntimeError("Version", grpcCode.Unavailable, "the socket does not exist");
+  const silent = await gather({ runtime: { ...runtime, version: () => Promise.reject(error) } });
+  assert.deepEqual(silent.runtime, { endpoint: "unix:///c.sock", error: "the socket does not exist" });
 });
 
 Deno.test("check: a mount below a private root directory is found", async () => {
