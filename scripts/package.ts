@@ -1,6 +1,7 @@
 import { messageOf } from "../mod/base/errors.ts";
 import { kubernetesVersion } from "../mod/app/version.ts";
 import { controlFile, copyrightFile, debArchitecture, debChangelog, debVersion } from "./compile/deb.ts";
+import { manualPage } from "./compile/man.ts";
 import { makeExecutable } from "./compile.ts";
 import { run } from "./lib/command.ts";
 import { remove, repository } from "./lib/files.ts";
@@ -49,7 +50,7 @@ export async function makePackage(options: { compress: boolean; into?: string })
     await install(`${dist}/kubelet`, "usr/bin/kubelet", "0755");
     await install(`${sources}/kubelet.service`, "lib/systemd/system/kubelet.service");
     await install(`${sources}/kubelet.yaml`, "etc/kubernetes/kubelet.yaml");
-    await gzip(await Deno.readFile(`${sources}/kubelet.8`), `${root}/usr/share/man/man8/kubelet.8.gz`);
+    await gzip(manualPage(await Deno.readTextFile(`${sources}/kubelet.8`)), `${root}/usr/share/man/man8/kubelet.8.gz`);
     await gzip(debChangelog(version, rfc5322(time)), `${root}/${doc}/changelog.gz`);
     await Deno.writeTextFile(`${root}/${doc}/copyright`, copyrightFile());
     const installedKiB = Number((await run(["du", "-sk", "--apparent-size", root])).split("\t")[0]);

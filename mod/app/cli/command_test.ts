@@ -107,6 +107,7 @@ Deno.test("help names every command and its flags", () => {
     assert.match(text, new RegExp(`^  kubelet ${name}\\b`, "m"));
     for (const flag of flags) assert(text.includes(`--${flag.name}`), flag.name);
   }
+  assert.match(text, /^ {2}kubelet --denolet-permissions \[flags\]\n {12}print which rights/m);
 });
 
 const bad: [argv: string[], message: RegExp][] = [

@@ -24,6 +24,14 @@ const kinds: Readonly<Record<FlagDefinition["kind"], string>> = {
   version: "",
 };
 
+/** What the launcher of the one executable answers itself, as the first word (scripts/compile/launcher.c). */
+export const launcherOptions = [
+  {
+    words: "--denolet-permissions [flags]",
+    about: "print which rights the agent would have with these flags (only the one executable has it, as first word)",
+  },
+] as const;
+
 function wrap(text: string, indent: string, width: number): string {
   const lines: string[] = [];
   let line = "";
@@ -75,6 +83,7 @@ export function helpText(): string {
       "            run the agent",
       ...subcommands.map(commandText),
       "  kubelet --version | --help",
+      ...launcherOptions.map(({ words, about }) => `  kubelet ${words}\n${wrap(about, "            ", 100)}`),
       "",
       "The commands take the agent's flags too: --root-dir says which agent is meant.",
     ].join("\n"),
