@@ -11,7 +11,8 @@ import {
 import { bundle } from "./lib/bundle.ts";
 import { attempt, run } from "./lib/command.ts";
 import { remove, repository } from "./lib/files.ts";
-import { complain, print } from "./lib/print.ts";
+import { print } from "./lib/print.ts";
+import { noArguments, runScript, UsageError } from "./lib/script.ts";
 
 const dist = `${repository}/dist`;
 const output = `${dist}/kubelet`;
@@ -136,22 +137,30 @@ async function startOnce(): Promise<void> {
   await run([output, "--version"], { cwd: "/" });
 }
 
-if (import.meta.main) {
-  const [way = "any", ...more] = Deno.args;
-  if (more.length > 0 || !["any", "compile", "launcher"].includes(way)) {
-    complain("usage: deno task compile [compile|launcher]");
-    Deno.exit(2);
-  }
-  try {
-    const used = await makeExecutable(way as Way | "any");
-    const size = ((await Deno.stat(output)).size / 2 ** 20).toFixed(1);
-    print(`${output}: ${size} MiB, made by ${used === "compile" ? "deno compile" : "the launcher way"}`);
-    print(`what it may do: ${output}.permissions`);
-    if (used === "launcher") await startOnce();
-  } catch (thrown) {
-    const text = messageOf(thrown);
-    complain(`compile: ${text}`);
-    if (/^gcc: /.test(text)) complain("a C compiler is needed for this way: apt-get install gcc libc6-dev");
-    Deno.exit(1);
-  }
+const usage = `deno task compile [compile|launcher]
+Makes dist/kubelet, one file: by deno compile, or where that is not possible with a launcher of ours. A word chooses.`;
+
+function isWay(word: string): word is Way | "any" {
+  return ["any", "compile", "launcher"].includes(word);
 }
+
+async function main(args: readonly string[]): Promise<number> {
+  const [way = "any", ...more] = args;
+  if (!isWay(way)) throw new UsageError(`unknown argument ${way}`);
+  noArguments(more);
+  let used: Way;
+  try {
+    used = await makeExecutable(way);
+  } catch (thrown) {
+    if (!/^gcc: /.test(messageOf(thrown))) throw thrown;
+    const remedy = "a C compiler is needed for this way: apt-get install gcc libc6-dev";
+    throw new Error(`${messageOf(thrown)}\n${remedy}`, { cause: thrown });
+  }
+  const size = ((await Deno.stat(output)).size / 2 ** 20).toFixed(1);
+  print(`${output}: ${size} MiB, made by ${used === "compile" ? "deno compile" : "the launcher way"}`);
+  print(`what it may do: ${output}.permissions`);
+  if (used === "launcher") await startOnce();
+  return 0;
+}
+
+if (import.meta.main) await runScript({ name: "compile", usage, main });

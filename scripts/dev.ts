@@ -1,8 +1,9 @@
 import { messageOf } from "../mod/base/errors.ts";
 import { systemClock } from "../mod/base/clock.ts";
-import { type DevOptions, devOptions, usage, UsageError } from "./dev_options.ts";
+import { type DevOptions, devOptions, usage } from "./dev_options.ts";
 import { exists, namesIn, remove, repository } from "./lib/files.ts";
 import { complain, print, printRaw } from "./lib/print.ts";
+import { Refusal, runScript } from "./lib/script.ts";
 import { table } from "./lib/table.ts";
 import { followLines, worthSaying } from "./node/agent_log.ts";
 import { AgentNode, agentPaths, cleanAgent, endAgent } from "./node/agent_node.ts";
@@ -35,8 +36,8 @@ async function undo(steps: readonly (() => Promise<void>)[]): Promise<boolean> {
 async function dev(options: DevOptions, signal: AbortSignal): Promise<number> {
   const { name, root } = options;
   await ensureInstalled({ log: step });
-  if (Deno.uid() !== 0) throw new UsageError("containers, mounts and control groups need root: run this as root");
-  if (!await exists(options.manifests)) throw new UsageError(`--manifests ${options.manifests}: no such directory`);
+  if (Deno.uid() !== 0) throw new Refusal("containers, mounts and control groups need root: run this as root");
+  if (!await exists(options.manifests)) throw new Refusal(`--manifests ${options.manifests}: no such directory`);
   const binDir = options.containerd === "v2" ? await ensureContainerd2({ log: step }) : "/usr/bin";
   const steps: (() => Promise<void>)[] = [];
   let code = 0;
@@ -93,7 +94,7 @@ async function refuseForeign(root: string): Promise<void> {
   const known = new Set(["agent", "containerd"]);
   const foreign = (await namesIn(root)).filter((name) => !known.has(name));
   if (foreign.length > 0) {
-    throw new UsageError(`--root ${root}: holds ${foreign[0]}, which is not ours; choose another`);
+    throw new Refusal(`--root ${root}: holds ${foreign[0]}, which is not ours; choose another`);
   }
 }
 
@@ -165,7 +166,7 @@ async function watch(agent: AgentNode, containerd: Containerd, signal: AbortSign
   return 0;
 }
 
-if (import.meta.main) {
+async function main(args: readonly string[]): Promise<number> {
   const controller = new AbortController();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     Deno.addSignalListener(name, () => {
@@ -173,22 +174,17 @@ if (import.meta.main) {
       controller.abort();
     });
   }
-  let code: number;
-  try {
-    const options = devOptions(Deno.args, Deno.cwd());
-    if (options.help) {
-      print(usage);
-      code = 0;
-    } else {
-      const before = await Promise.all(exampleLeavings.map(exists));
-      code = await dev(options, controller.signal);
-      if (!options.keep && options.manifests === `${repository}/examples/pods`) {
-        for (const [i, path] of exampleLeavings.entries()) if (!before[i]) await remove(path);
-      }
-    }
-  } catch (thrown) {
-    complain(`dev: ${messageOf(thrown)}`);
-    code = thrown instanceof UsageError ? 2 : 1;
+  const options = devOptions(args, Deno.cwd());
+  if (options.help) {
+    print(usage);
+    return 0;
   }
-  Deno.exit(code);
+  const before = await Promise.all(exampleLeavings.map(exists));
+  const code = await dev(options, controller.signal);
+  if (!options.keep && options.manifests === `${repository}/examples/pods`) {
+    for (const [i, path] of exampleLeavings.entries()) if (!before[i]) await remove(path);
+  }
+  return code;
 }
+
+if (import.meta.main) await runScript({ name: "dev", usage, main });

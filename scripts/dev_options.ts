@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { repository } from "./lib/files.ts";
+import { UsageError } from "./lib/script.ts";
 
 /** What `deno task dev` was asked for. */
 export interface DevOptions {
@@ -14,11 +15,6 @@ export interface DevOptions {
   readonly timeout: number;
   /** More flags for the agent. */
   readonly flags: readonly string[];
-}
-
-/** A command line that cannot be used; the message says why. */
-export class UsageError extends Error {
-  override readonly name = "UsageError";
 }
 
 export const usage = `deno task dev [OPTIONS] [-- AGENT FLAGS...]
@@ -55,7 +51,7 @@ export function devOptions(args: readonly string[], directory: string): DevOptio
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown);
     // Node goes on about positional arguments, of which there are none here
-    throw new UsageError(`${why.split(". To specify a positional")[0]}; --help tells the options`, { cause: thrown });
+    throw new UsageError(`${why.split(". To specify a positional")[0]}`, { cause: thrown });
   }
   const { values, positionals } = parsed;
   const after = args.indexOf("--");

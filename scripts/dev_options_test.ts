@@ -1,5 +1,6 @@
 import assert from "@assert";
-import { devOptions, UsageError } from "./dev_options.ts";
+import { devOptions } from "./dev_options.ts";
+import { UsageError } from "./lib/script.ts";
 
 Deno.test("dev: options and their defaults", () => {
   const plain = devOptions([], "/here");

@@ -1,6 +1,7 @@
 import { type Feature, featureList } from "./feature_list.ts";
 import { exists, repository, unlessMissing, writeWhole } from "./lib/files.ts";
 import { complain, print } from "./lib/print.ts";
+import { noArguments, runScript, UsageError } from "./lib/script.ts";
 
 /** How far a feature is. */
 export const states = ["works", "partly", "not yet"] as const;
@@ -107,9 +108,15 @@ export function render(rows: readonly Row[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-if (import.meta.main) {
+const usage = `deno run -A scripts/features.ts [write]
+Checks docs/features.md and counts; with write it puts the rows in order and keeps what they say.`;
+
+async function main(args: readonly string[]): Promise<number> {
+  const [word, ...more] = args;
+  if (word !== undefined && word !== "write") throw new UsageError(`unknown argument ${word}`);
+  noArguments(more);
   const path = `${repository}/${page}`;
-  if (Deno.args[0] === "write") {
+  if (word === "write") {
     const old = await exists(path) ? rowsOf(await Deno.readTextFile(path)) : [];
     await writeWhole(path, render(old));
   }
@@ -121,5 +128,7 @@ if (import.meta.main) {
     const counts = states.map((state) => `${own.filter((row) => row.state === state).length} ${state}`);
     print(`${tier}: ${own.length} features, ${counts.join(", ")}`);
   }
-  Deno.exit(problems.length > 0 ? 1 : 0);
+  return problems.length > 0 ? 1 : 0;
 }
+
+if (import.meta.main) await runScript({ name: "features", usage, main });

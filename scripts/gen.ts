@@ -1,6 +1,7 @@
 import { run } from "./lib/command.ts";
 import { remove, repository } from "./lib/files.ts";
 import { print } from "./lib/print.ts";
+import { noArguments, runScript } from "./lib/script.ts";
 import { ensureGo } from "./node/go_toolchain.ts";
 
 const buf = "@bufbuild/buf@1.75.0";
@@ -46,4 +47,13 @@ async function generate(): Promise<void> {
   }
 }
 
-if (import.meta.main) await generate();
+const usage = `deno task gen
+Makes the generated code of cri/ and mod/kube/ anew; needs Go. It takes no arguments.`;
+
+async function main(args: readonly string[]): Promise<number> {
+  noArguments(args);
+  await generate();
+  return 0;
+}
+
+if (import.meta.main) await runScript({ name: "gen", usage, main });

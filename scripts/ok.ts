@@ -4,6 +4,7 @@ import { featureProblems } from "./features.ts";
 import { attempt } from "./lib/command.ts";
 import { exists, repository } from "./lib/files.ts";
 import { print } from "./lib/print.ts";
+import { noArguments, runScript } from "./lib/script.ts";
 import { type Outcome, simulationTests, sum, unitTests } from "./lib/suites.ts";
 import { cyclesOf, importGraph } from "./lint/cycles.ts";
 import { layerOf } from "./lint/layers.ts";
@@ -56,7 +57,11 @@ async function step(name: string, check: Check): Promise<Outcome> {
     : { passed: 0, failed: 1, problems: [`${name} failed`] };
 }
 
-if (import.meta.main) {
+const usage = `deno task ok
+Format, lint, types, layers, unit tests, simulation. It takes no arguments.`;
+
+async function main(args: readonly string[]): Promise<number> {
+  noArguments(args);
   const started = systemClock.now();
   const checked: string[] = [];
   for (const path of ["main.ts", "mod", "cri", "managers", "scripts", "tests"]) {
@@ -75,5 +80,7 @@ if (import.meta.main) {
   for (const problem of problems) print(`problem: ${problem}`);
   print(`${((systemClock.now() - started) / 1000).toFixed(1)} s in all`);
   print(`${passed} passed, ${failed} failed`);
-  Deno.exit(failed > 0 ? 1 : 0);
+  return failed > 0 ? 1 : 0;
 }
+
+if (import.meta.main) await runScript({ name: "ok", usage, main });

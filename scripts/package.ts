@@ -1,11 +1,11 @@
-import { messageOf } from "../mod/base/errors.ts";
 import { kubernetesVersion } from "../mod/app/version.ts";
 import { controlFile, copyrightFile, debArchitecture, debChangelog, debVersion } from "./compile/deb.ts";
 import { manualPage } from "./compile/man.ts";
 import { makeExecutable } from "./compile.ts";
 import { run } from "./lib/command.ts";
 import { remove, repository } from "./lib/files.ts";
-import { complain, print } from "./lib/print.ts";
+import { print } from "./lib/print.ts";
+import { noArguments, runScript } from "./lib/script.ts";
 
 const sources = `${repository}/packaging/deb`;
 const dist = `${repository}/dist`;
@@ -85,12 +85,14 @@ async function sums(root: string): Promise<string> {
   );
 }
 
-if (import.meta.main) {
-  try {
-    const path = await makePackage({ compress: true });
-    print(`${path}: ${((await Deno.stat(path)).size / 2 ** 20).toFixed(1)} MiB`);
-  } catch (thrown) {
-    complain(`package: ${messageOf(thrown)}`);
-    Deno.exit(1);
-  }
+const usage = `deno task package
+Makes dist/kubelet and, of it, the Debian package dist/denolet_VERSION_ARCHITECTURE.deb. It takes no arguments.`;
+
+async function main(args: readonly string[]): Promise<number> {
+  noArguments(args);
+  const path = await makePackage({ compress: true });
+  print(`${path}: ${((await Deno.stat(path)).size / 2 ** 20).toFixed(1)} MiB`);
+  return 0;
 }
+
+if (import.meta.main) await runScript({ name: "package", usage, main });

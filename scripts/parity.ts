@@ -1,9 +1,9 @@
-import { parseArgs } from "node:util";
 import { systemClock } from "../mod/base/clock.ts";
 import { clientsOf } from "./cluster/clients.ts";
 import { ControlPlane } from "./cluster/control_plane.ts";
 import { ensureControlPlane } from "./cluster/programs.ts";
 import { complain, print } from "./lib/print.ts";
+import { optionsOf, runScript, UsageError } from "./lib/script.ts";
 import { freePort } from "./node/agent_node.ts";
 import { startContainerd } from "./node/containerd.ts";
 import { ensureContainerd2 } from "./node/containerd2.ts";
@@ -33,33 +33,25 @@ scripts/parity/intended.ts does not list with its reason. Needs root; five to te
 
 const nodeName = "parity";
 
-async function main(args: string[]): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: "string", multiple: true, default: [] },
-      program: { type: "string" },
-      containerd: { type: "string", default: "v2" },
-      reference: { type: "string" },
-      ours: { type: "string" },
-      save: { type: "string" },
-      within: { type: "string", default: "180" },
-      all: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
+async function main(args: readonly string[]): Promise<number> {
+  const values = optionsOf(args, {
+    only: { type: "string", multiple: true, default: [] },
+    program: { type: "string" },
+    containerd: { type: "string", default: "v2" },
+    reference: { type: "string" },
+    ours: { type: "string" },
+    save: { type: "string" },
+    within: { type: "string", default: "180" },
+    all: { type: "boolean", default: false },
   });
-  if (values.help) {
-    print(usage);
-    return 0;
-  }
   if (values.containerd !== "v2" && values.containerd !== "debian") {
-    throw new Error(`--containerd ${values.containerd}: must be debian or v2`);
+    throw new UsageError(`--containerd ${values.containerd}: must be debian or v2`);
   }
   const withinMs = Number(values.within) * 1000;
-  if (!(withinMs > 0)) throw new Error(`--within ${values.within}: must be seconds`);
+  if (!(withinMs > 0)) throw new UsageError(`--within ${values.within}: must be seconds`);
   const pods = scenarios(nodeName).filter(({ name }) => values.only.length === 0 || values.only.includes(name));
   const unknown = values.only.filter((name) => !pods.some((one) => one.name === name));
-  if (unknown.length > 0) throw new Error(`--only ${unknown.join(", ")}: no such pod`);
+  if (unknown.length > 0) throw new UsageError(`--only ${unknown.join(", ")}: no such pod`);
 
   const seen: Partial<Record<Side, Json>> = {};
   for (const side of ["reference", "ours"] as const) {
@@ -133,11 +125,4 @@ function report(reference: Json, ours: Json, all: boolean): number {
   return open.length === 0 ? 0 : 1;
 }
 
-if (import.meta.main) {
-  try {
-    Deno.exit(await main(Deno.args));
-  } catch (thrown) {
-    complain(thrown instanceof Error ? thrown.stack ?? thrown.message : String(thrown));
-    Deno.exit(2);
-  }
-}
+if (import.meta.main) await runScript({ name: "parity", usage, main, failed: 2 });

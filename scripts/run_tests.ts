@@ -1,6 +1,7 @@
 import { messageOf } from "../mod/base/errors.ts";
 import { namesIn, repository } from "./lib/files.ts";
-import { complain, print } from "./lib/print.ts";
+import { print } from "./lib/print.ts";
+import { runScript, UsageError } from "./lib/script.ts";
 import { type Outcome, runTests, simulationTests, sum, unitTests } from "./lib/suites.ts";
 import { ensureControlPlane, ensureMetricsServer } from "./cluster/programs.ts";
 import { ensureContainerd2 } from "./node/containerd2.ts";
@@ -57,20 +58,26 @@ const suites = {
 /** What runs when no suite is named. */
 const usual = ["unit", "sim", "node", "cluster"];
 
-if (import.meta.main) {
-  const names = Deno.args.length > 0 ? Deno.args : usual;
+const usage = `deno task test [SUITE...]
+Runs the suites of tests that are named: ${Object.keys(suites).join(", ")}. Without a name: ${usual.join(", ")}.`;
+
+function isSuite(name: string): name is keyof typeof suites {
+  return Object.hasOwn(suites, name);
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const names = args.length > 0 ? args : usual;
+  const known = names.filter(isSuite);
+  const unknown = names.filter((name) => !isSuite(name));
+  if (unknown.length > 0) throw new UsageError(`no suite ${unknown.join(", ")}`);
   const outcomes: Outcome[] = [];
-  for (const name of names) {
-    if (!Object.hasOwn(suites, name)) {
-      complain(`test: no suite ${name}; there are: ${Object.keys(suites).join(", ")}`);
-      Deno.exit(2);
-    }
-    outcomes.push(await suites[name as keyof typeof suites]());
-  }
+  for (const name of known) outcomes.push(await suites[name]());
   const { passed, failed, problems } = sum(outcomes);
   for (const problem of problems) print(`problem: ${problem}`);
   const nothing = passed + failed === 0;
   if (nothing) print("problem: no test was executed");
   print(`${passed} passed, ${nothing ? 1 : failed} failed`);
-  Deno.exit(nothing || failed > 0 ? 1 : 0);
+  return nothing || failed > 0 ? 1 : 0;
 }
+
+if (import.meta.main) await runScript({ name: "test", usage, main });

@@ -1,6 +1,7 @@
 import { systemClock } from "../../mod/base/clock.ts";
 import { messageOf } from "../../mod/base/errors.ts";
 import { complain, print } from "../../scripts/lib/print.ts";
+import { Refusal, runScript } from "../../scripts/lib/script.ts";
 import { BareCri } from "../../scripts/node/bare_cri.ts";
 import { freePort } from "../../scripts/node/agent_node.ts";
 import { makeCgroup, removeCgroup } from "../../scripts/node/cgroups.ts";
@@ -267,14 +268,8 @@ async function machine(): Promise<string> {
   return `${navigator.hardwareConcurrency} × ${model}; load at the beginning: ${loads()}`;
 }
 
-async function main(args: string[]): Promise<number> {
-  let options: Options | undefined;
-  try {
-    options = readOptions(args);
-  } catch (thrown) {
-    complain(`${messageOf(thrown)}\n\n${usage}`);
-    return 2;
-  }
+async function main(args: readonly string[]): Promise<number> {
+  const options = readOptions(args);
   if (!options) {
     print(usage);
     return 0;
@@ -283,8 +278,7 @@ async function main(args: string[]): Promise<number> {
   try {
     program = await chooseProgram(options.program);
   } catch (thrown) {
-    complain(`bench: ${messageOf(thrown)}`);
-    return 2;
+    throw new Refusal(messageOf(thrown), { cause: thrown });
   }
   const about = `measured: ${program.what}; containerd ${options.containerd}; ${await machine()}`;
   complain(about);
@@ -297,4 +291,4 @@ async function main(args: string[]): Promise<number> {
   return options.check && !figures.every(within) ? 1 : 0;
 }
 
-Deno.exit(await main(Deno.args));
+await runScript({ name: "bench", usage, main });

@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { optionsOf, UsageError } from "../../scripts/lib/script.ts";
 
 export const usage = `deno task bench [OPTIONS]
 Measures the agent on a private containerd against the floor: the bare CRI calls for the same pods, in the same run.
@@ -40,37 +40,34 @@ export interface Options {
   readonly check: boolean;
 }
 
-/** Reads the command line; undefined when only help was asked for. Throws when it is wrong. */
-export function readOptions(args: string[]): Options | undefined {
-  const { values } = parseArgs({
-    args,
-    options: {
-      program: { type: "string" },
-      rounds: { type: "string", default: "7" },
-      bursts: { type: "string", default: "3" },
-      pods: { type: "string", default: "50" },
-      idle: { type: "string", default: "30" },
-      probing: { type: "string", default: "30" },
-      churn: { type: "string", default: "2000" },
-      only: { type: "string", multiple: true, default: parts.filter((part) => part !== "memory") },
-      containerd: { type: "string", default: "debian" },
-      name: { type: "string", default: "bench" },
-      json: { type: "string" },
-      check: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
-    },
+/** Reads the command line; undefined when only help was asked for. Throws UsageError when it is wrong. */
+export function readOptions(args: readonly string[]): Options | undefined {
+  const values = optionsOf(args, {
+    program: { type: "string" },
+    rounds: { type: "string", default: "7" },
+    bursts: { type: "string", default: "3" },
+    pods: { type: "string", default: "50" },
+    idle: { type: "string", default: "30" },
+    probing: { type: "string", default: "30" },
+    churn: { type: "string", default: "2000" },
+    only: { type: "string", multiple: true, default: parts.filter((part) => part !== "memory") },
+    containerd: { type: "string", default: "debian" },
+    name: { type: "string", default: "bench" },
+    json: { type: "string" },
+    check: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h", default: false },
   });
   if (values.help) return undefined;
   const number = (option: "rounds" | "bursts" | "pods" | "idle" | "probing" | "churn", most = 1000): number => {
     const value = Number(values[option]);
-    if (!Number.isInteger(value) || value < 1 || value > most) throw new Error(`--${option}: want 1 to ${most}`);
+    if (!Number.isInteger(value) || value < 1 || value > most) throw new UsageError(`--${option}: want 1 to ${most}`);
     return value;
   };
   const { containerd } = values;
-  if (containerd !== "debian" && containerd !== "v2") throw new Error("--containerd: want debian or v2");
+  if (containerd !== "debian" && containerd !== "v2") throw new UsageError("--containerd: want debian or v2");
   const only = values.only.map((value) => {
     const part = parts.find((one) => one === value);
-    if (!part) throw new Error(`--only ${value}: want ${parts.join(", ")}`);
+    if (!part) throw new UsageError(`--only ${value}: want ${parts.join(", ")}`);
     return part;
   });
   return {

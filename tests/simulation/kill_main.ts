@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { optionsOf, runScript, UsageError } from "../../scripts/lib/script.ts";
 import { type Blow, blowsOf, strike, words } from "./kill_points.ts";
 import { type KillPoint, play } from "./kill_run.ts";
 import { scenarios } from "./kill_scenarios.ts";
@@ -7,31 +7,37 @@ const out = (text: string) => void Deno.stdout.writeSync(new TextEncoder().encod
 
 function parsePoint(text: string): KillPoint {
   const [when, call] = text.split(":");
-  if (when !== "before" && when !== "after" && when !== "late") throw new Error(`${text}: before:N, after:N or late:N`);
+  if (when !== "before" && when !== "after" && when !== "late") {
+    throw new UsageError(`${text}: before:N, after:N or late:N`);
+  }
   return { call: Number(call), when };
 }
 
-/**
- * Kills the agent of the simulation at the boundaries of its calls to the runtime. `--scenario N` plays that one only,
- * `--seed S` (1) chooses the machine and the runtime, `--some` tries fewer boundaries. One run is shown with `--at
- * WHEN:N` (once for each kill), `--fuse N`, and `--meanwhile removed|edited`; with `--quiet` the run without a kill.
- */
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      seed: { type: "string", default: "1" },
-      scenario: { type: "string" },
-      at: { type: "string", multiple: true },
-      fuse: { type: "string" },
-      meanwhile: { type: "string" },
-      quiet: { type: "boolean", default: false },
-      some: { type: "boolean", default: false },
-    },
+const usage = `deno run -A tests/simulation/kill_main.ts [OPTIONS]
+Kills the agent of the simulation at the boundaries of its calls to the runtime.
+
+  --scenario N              plays that one only
+  --seed S                  chooses the machine and the runtime (default: 1)
+  --some                    tries fewer boundaries
+  --at before|after|late:N  shows one run with this kill; may be given several times
+  --fuse N                  the same, after so many steps of the agent
+  --meanwhile WHAT          removed or edited: what becomes of the pod while the agent is away
+  --quiet                   shows the run without a kill`;
+
+async function main(args: readonly string[]): Promise<number> {
+  const values = optionsOf(args, {
+    seed: { type: "string", default: "1" },
+    scenario: { type: "string" },
+    at: { type: "string", multiple: true },
+    fuse: { type: "string" },
+    meanwhile: { type: "string" },
+    quiet: { type: "boolean", default: false },
+    some: { type: "boolean", default: false },
   });
   const seed = Number(values.seed);
   const { meanwhile } = values;
   if (meanwhile !== undefined && meanwhile !== "removed" && meanwhile !== "edited") {
-    throw new Error(`--meanwhile ${meanwhile}: removed or edited`);
+    throw new UsageError(`--meanwhile ${meanwhile}: removed or edited`);
   }
   const one: Blow | undefined = values.at || values.fuse !== undefined
     ? {
@@ -68,4 +74,4 @@ async function main(): Promise<number> {
   return failed > 0 || passed === 0 ? 1 : 0;
 }
 
-if (import.meta.main) Deno.exit(await main());
+if (import.meta.main) await runScript({ name: "kill_main", usage, main });

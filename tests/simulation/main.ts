@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { optionsOf, runScript, UsageError } from "../../scripts/lib/script.ts";
 import { type RunResult, runSeed } from "./run.ts";
 
 const out = (text: string) => void Deno.stdout.writeSync(new TextEncoder().encode(text));
@@ -19,23 +19,38 @@ export function report(result: RunResult, steps: number | undefined): string {
   ].join("\n");
 }
 
-/**
- * `--seeds N` runs so many from `--first` (1) on; `--seed S` replays one and shows all that happens. `--steps N` sets
- * the number of random steps, `--brief` shows one line for each failure, `--stop` ends at the first, `--cluster` makes the node a
- * member of a cluster.
- */
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      seeds: { type: "string", default: "300" },
-      first: { type: "string", default: "1" },
-      seed: { type: "string" },
-      steps: { type: "string" },
-      stop: { type: "boolean", default: false },
-      brief: { type: "boolean", default: false },
-      cluster: { type: "boolean", default: false },
-    },
+const usage = `deno task sim [OPTIONS]
+Runs the agent in a simulated world with faults, by seeds, and checks the invariants.
+
+  --seeds N    how many seeds (default: 300)
+  --first N    the first of them (default: 1)
+  --seed S     this one only, and shows all that happens
+  --steps N    random steps of each
+  --brief      one line for each failure
+  --stop       ends at the first failure
+  --cluster    the node is a member of a cluster`;
+
+function options(args: readonly string[]) {
+  const values = optionsOf(args, {
+    seeds: { type: "string", default: "300" },
+    first: { type: "string", default: "1" },
+    seed: { type: "string" },
+    steps: { type: "string" },
+    stop: { type: "boolean", default: false },
+    brief: { type: "boolean", default: false },
+    cluster: { type: "boolean", default: false },
   });
+  for (const name of ["seeds", "first", "seed", "steps"] as const) {
+    const value = values[name];
+    if (value !== undefined && !/^\d{1,10}$/.test(value)) {
+      throw new UsageError(`--${name} ${value}: must be a whole number`);
+    }
+  }
+  return values;
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const values = options(args);
   const steps = values.steps === undefined ? undefined : Number(values.steps);
   const first = Number(values.seed ?? values.first);
   const count = values.seed === undefined ? Number(values.seeds) : 1;
@@ -72,4 +87,4 @@ async function main(): Promise<number> {
   return failed > 0 || passed === 0 ? 1 : 0;
 }
 
-if (import.meta.main) Deno.exit(await main());
+if (import.meta.main) await runScript({ name: "sim", usage, main });
