@@ -8,6 +8,7 @@ import { loadConfig } from "./config/load.ts";
 import { startLogging } from "./logging.ts";
 import { privateMounts } from "./private_mounts.ts";
 import { run } from "./run.ts";
+import { requireRoot } from "./start_checks.ts";
 
 function print(stream: "stdout" | "stderr", text: string): void {
   writeAll(stream, new TextEncoder().encode(text));
@@ -53,6 +54,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 async function start(argv: readonly string[]): Promise<number> {
+  requireRoot(Deno.uid() ?? 0);
   const host = createDenoHost(await privateMounts());
   const early = new EarlyLog();
   const loaded = await loadConfig({ argv, host, log: early, cwd: Deno.cwd() });

@@ -11,6 +11,15 @@ export function swapDevices(table: string): string[] {
   return table.split("\n").slice(1).map((line) => line.trim().split(/\s+/)[0] ?? "").filter((name) => name !== "");
 }
 
+/** Throws a KubeletError (Host) unless the process is root's: nobody else may mount, or make control groups. */
+export function requireRoot(uid: number): void {
+  if (uid === 0) return;
+  throw new KubeletError(
+    "Host",
+    `the agent must run as root, and this is user ${uid}; start it as root (sudo kubelet …)`,
+  );
+}
+
 /**
  * Looks whether the machine is one that the configuration accepts (features.md A14, A15, A16, A17). Rejects with BadConfig
  * that names the setting; what only weakens the node is logged. That cgroup v1 is allowed at all, validation has seen.

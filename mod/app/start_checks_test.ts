@@ -4,7 +4,7 @@ import { FakeClock } from "../base/fake_clock.ts";
 import { FakeHost } from "../base/fake_host.ts";
 import { RecordingLogger } from "../base/log.ts";
 import { RecordingEvents } from "../kube/events.ts";
-import { checkMachine, swapDevices } from "./start_checks.ts";
+import { checkMachine, requireRoot, swapDevices } from "./start_checks.ts";
 
 const heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
@@ -26,6 +26,13 @@ function setUp(swaps: string) {
     checkMachine({ config: { protectKernelDefaults: false, ...config }, host, hierarchies: { version }, events, log });
   return { host, log, events, check };
 }
+
+Deno.test("whoever is not root is told plainly", () => {
+  requireRoot(0);
+  assert.throws(() => requireRoot(1000), {
+    message: /^the agent must run as root, and this is user 1000; start it as root/,
+  });
+});
 
 Deno.test("the table of swaps is read without its heading", () => {
   assert.deepEqual(swapDevices(`${heading}/dev/sda2  partition 1 0 -2\n/swap file 1 0 -3\n`), ["/dev/sda2", "/swap"]);

@@ -63,6 +63,14 @@ Deno.test("errors say what an operator can do", () => {
   assert.equal(errnoOf(new Error("Bad thing (os error 30)")), "EROFS");
 });
 
+Deno.test("a right that the process lacks is told without the run-time's flags", () => {
+  const refused = new Deno.errors.NotCapable('Requires all access to "/p", run again with the --allow-all flag');
+  const { message, cause } = hostError("stat", "/p", refused);
+  assert.match(message, /^stat \/p: .*started without that right.*: run it as root/);
+  assert.doesNotMatch(message, /--allow/);
+  assert.equal(cause, refused);
+});
+
 Deno.test("DenoHost files: write, modes, atomic over a link, tail, control, missing", async () => {
   await within(async (host, dir) => {
     await host.mkdir(`${dir}/a/b/`, { mode: 0o751 });

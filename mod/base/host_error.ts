@@ -5,8 +5,8 @@ const remedies: Record<string, string> = {
   ENOSPC: "no space or no inodes left on that file system: free some, or move the directory to a larger one",
   EDQUOT: "the disk quota is used up: free some space or raise the quota",
   EROFS: "the file system is read-only: mount it read-write, or choose another directory",
-  EACCES: "permission denied: the agent must run as root, and no security module may forbid the path",
-  EPERM: "not permitted: the agent must run as root with the capability for it, and the file must not be immutable",
+  EACCES: "permission denied: this must run as root, and no security module may forbid the path",
+  EPERM: "not permitted: this must run as root with the capability for it, and the file must not be immutable",
   EMFILE: "too many open files: raise the process's limit (LimitNOFILE= or ulimit -n)",
   ENFILE: "too many open files on the machine: raise fs.file-max",
   EBUSY: "it is in use: a process or a mount still holds it",
@@ -86,9 +86,14 @@ const byNumber: Record<string, string> = {
 export function hostError(operation: string, path: string, cause: unknown): KubeletError {
   if (cause instanceof KubeletError) return cause;
   const errno = errnoOf(cause);
-  const remedy = errno === "NOTCAPABLE"
-    ? "the agent was started without that right: add it to the launcher's permissions"
-    : (operation === "watch" ? watchRemedies[errno] : undefined) ?? remedies[errno];
+  // The run-time's own words tell of flags that whoever starts the agent never sees (docs/permissions.md).
+  if (errno === "NOTCAPABLE") {
+    const why =
+      "this was started without that right, which root has for the paths that the configuration names: run it " +
+      "as root; kubelet --denolet-permissions FLAGS lists them";
+    return new HostError(operation, path, errno, `${operation} ${path}: ${why}`, { cause });
+  }
+  const remedy = (operation === "watch" ? watchRemedies[errno] : undefined) ?? remedies[errno];
   const text = cause instanceof Error ? cause.message : String(cause);
   return new HostError(operation, path, errno, `${operation} ${path}: ${text}${remedy ? ` (${remedy})` : ""}`, {
     cause,

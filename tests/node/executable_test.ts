@@ -144,17 +144,24 @@ Deno.test("the executable", async (t) => {
         await Deno.mkdir(home);
         await Deno.chown(home, 65534, 65534);
         const before = await Deno.readTextFile("/proc/self/mounts");
-        const user = async (...args: string[]) =>
-          await run([
-            ...["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
-            ...["env", "-i", `HOME=${home}`, program, ...args],
-          ], { cwd: "/" });
+        const as = (...args: string[]) => [
+          ...["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
+          ...["env", "-i", `HOME=${home}`, program, ...args],
+        ];
+        const user = async (...args: string[]) => await run(as(...args), { cwd: "/" });
         assert.match(await user("--version"), /^Kubernetes v1\./);
         assert.match(await user("--help"), /--root-dir/);
         assert.match(await user("explain", "config", "maxPods"), /110/);
         const may = (await user("--denolet-permissions", "--version")).split("\n");
         assert.ok(may.some((line) => line.startsWith("--allow-read=")), may.join("\n"));
         assert.ok(!may.some((line) => line.startsWith("--allow-write")), may.join("\n"));
+        for (const words of [["--root-dir", `${home}/root`], ["check"], ["ps"], ["logs", "web"], ["explain", "web"]]) {
+          const refused = await attempt(as(...words), { cwd: "/" });
+          assert.equal(refused.code, 1, words.join(" "));
+          const said = refused.stdout + refused.stderr;
+          assert.match(said, /\bas root\b/, words.join(" "));
+          assert.doesNotMatch(said, /--allow-|NotCapable/, words.join(" "));
+        }
         const own = (text: string) => text.split("\n").filter((line) => line.includes(dir));
         assert.deepEqual(own(await Deno.readTextFile("/proc/self/mounts")), own(before));
       }),
