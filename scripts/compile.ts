@@ -159,7 +159,11 @@ async function main(args: readonly string[]): Promise<number> {
   const size = ((await Deno.stat(output)).size / 2 ** 20).toFixed(1);
   print(`${output}: ${size} MiB, made by ${used === "compile" ? "deno compile" : "the launcher way"}`);
   print(`what it may do: ${output}.permissions`);
-  if (used === "launcher") await startOnce();
+  if (used === "launcher") {
+    await startOnce();
+    const removed = (await run([output, "--denolet-clean"], { cwd: "/" })).trim();
+    if (removed !== "") print(removed);
+  }
   return 0;
 }
 

@@ -40,6 +40,7 @@ struct part {
 #define PARTS (sizeof files / sizeof *files)
 #define SYSTEM_CACHE "/var/cache/denolet"
 #define STALE_SECONDS 600
+#define UNUSED_SECONDS 86400
 
 static void die(const char *format, ...) {
   va_list arguments;
@@ -214,10 +215,87 @@ static char *unpacked(char **state) {
   if (!is_shared) {
     make_directories(cache);
     require_trusted(cache);
-    if (!complete(own)) unpack(cache, own);
+    /* its time tells clean() that it is used; one that clean() has just taken away is made anew */
+    do {
+      if (!complete(own)) unpack(cache, own);
+    } while (utimensat(AT_FDCWD, own, NULL, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT);
   }
   *state = is_shared ? text("%s/deno", cache) : text("%s/deno", own);
   return is_shared ? shared : own;
+}
+
+static int is_called(const char *pid, const char *name) {
+  char *path = text("/proc/%s/comm", pid), line[32] = "";
+  FILE *file = fopen(path, "re");
+  int same = file && fgets(line, sizeof line, file) && strcspn(line, "\n") == strlen(name) &&
+             strncmp(line, name, strlen(name)) == 0;
+  if (file) fclose(file);
+  free(path);
+  return same;
+}
+
+/* Whether a process runs from it: by the program's file, since its path may be another in another mount namespace. A
+   kubelet of which that may not be known counts as use. */
+static int in_use(const char *directory) {
+  struct stat program, running;
+  char *path = text("%s/%s", directory, files[0].name);
+  int there = lstat(path, &program) == 0, used = 0;
+  free(path);
+  if (!there) return 0;
+  DIR *list = opendir("/proc");
+  if (!list) return 1;
+  for (struct dirent *entry; !used && (entry = readdir(list)) != NULL;) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    path = text("/proc/%s/exe", entry->d_name);
+    if (stat(path, &running) == 0) used = running.st_dev == program.st_dev && running.st_ino == program.st_ino;
+    else used = errno != ENOENT && errno != ESRCH && is_called(entry->d_name, files[0].name);
+    free(path);
+  }
+  closedir(list);
+  return used;
+}
+
+/* Removes what other builds unpacked, 100 MB each, that no process runs from and that no start has used for so long. */
+static void clean(long seconds) {
+  char *cache = cache_directory();
+  struct stat before, after;
+  if (lstat(cache, &before) != 0 && errno == ENOENT) return;
+  require_trusted(cache);
+  remove_stale(cache);
+  DIR *list = opendir(cache);
+  if (!list) die("cache directory %s: %s", cache, strerror(errno));
+  for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+    const char *name = entry->d_name;
+    if (strncmp(name, "kubelet-", 8) != 0 || strlen(name + 8) != strlen(DIGEST) || strcmp(name + 8, DIGEST) == 0) continue;
+    char *directory = text("%s/%s", cache, name), *away = text("%s/.unpack-%s", cache, name);
+    if (lstat(directory, &before) == 0 && S_ISDIR(before.st_mode) && ours(&before) &&
+        before.st_mtime <= time(NULL) - seconds && !in_use(directory) && rename(directory, away) == 0) {
+      /* out of the way nobody can begin to use it; who did so just before has touched it, or runs from it */
+      int same = lstat(away, &after) == 0 && after.st_mtim.tv_sec == before.st_mtim.tv_sec &&
+                 after.st_mtim.tv_nsec == before.st_mtim.tv_nsec;
+      if (same && !in_use(away)) {
+        remove_tree(away);
+        printf("removed %s\n", directory);
+      } else if (rename(away, directory) != 0) {
+        die("cannot put %s back: %s", directory, strerror(errno));
+      }
+    }
+    free(directory);
+    free(away);
+  }
+  closedir(list);
+}
+
+/* The seconds of --denolet-clean. */
+static long seconds_of(const char *word) {
+  if (!word) return UNUSED_SECONDS;
+  char *end;
+  errno = 0;
+  long seconds = strtol(word, &end, 10);
+  if (errno != 0 || *end != '\0' || end == word || seconds < 0 || seconds > 1000000000) {
+    die("--denolet-clean: %.80s: write whole seconds", word);
+  }
+  return seconds;
 }
 
 struct words {
@@ -312,6 +390,11 @@ static void add_planned(struct words *flags, const char *directory, char **argum
 
 int main(int count, char **arguments) {
   signal(SIGCHLD, SIG_DFL); /* who started us may have it ignored, and then no child can be waited for */
+  if (count > 1 && strcmp(arguments[1], "--denolet-clean") == 0) {
+    if (count > 3) die("--denolet-clean takes one word, the seconds");
+    clean(seconds_of(arguments[2]));
+    return 0;
+  }
   int only_print = count > 1 && strcmp(arguments[1], "--denolet-permissions") == 0;
   char **rest = arguments + (count > 0) + only_print;
   char *state, *directory = unpacked(&state);

@@ -30,6 +30,12 @@ export const launcherOptions = [
     words: "--denolet-permissions [flags]",
     about: "print which rights the agent would have with these flags (only the one executable has it, as first word)",
   },
+  {
+    words: "--denolet-clean [SECONDS]",
+    about:
+      "remove what other builds of the one executable unpacked into its cache, that nothing runs from and that was not " +
+      "started for so long (a day)",
+  },
 ] as const;
 
 function wrap(text: string, indent: string, width: number): string {
