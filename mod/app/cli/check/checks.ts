@@ -35,16 +35,28 @@ export function judgeMachine(facts: CheckFacts): CheckResult[] {
   ];
 }
 
-function configuration({ configProblem, configWarnings, isRoot, agentRuns }: CheckFacts): CheckResult[] {
+function configuration(facts: CheckFacts): CheckResult[] {
+  const { configProblem, configWarnings, configUnused, isRoot, agentRuns } = facts;
+  const what = "configuration";
   const found: CheckResult[] = [];
   if (configProblem !== undefined) {
     const remedy = "Correct it; kubelet explain config FIELD tells what a field takes.";
-    found.push(result("fail", "configuration", configProblem, remedy));
-  } else if (configWarnings.length === 0) found.push(result("ok", "configuration", "can be used"));
+    found.push(result("fail", what, configProblem, remedy));
+  } else if (configWarnings.length === 0) found.push(result("ok", what, "can be used"));
   for (const warning of configWarnings) {
     const remedy =
-      "The agent starts all the same; correct it or leave it out: kubelet explain config lists the fields.";
-    found.push(result("warn", "configuration", warning, remedy));
+      "Correct it or leave it out: kubelet explain config lists the fields. The agent starts in spite of it.";
+    found.push(result("warn", what, warning, remedy));
+  }
+  for (const unused of configUnused) {
+    found.push(
+      result(
+        "warn",
+        what,
+        unused,
+        "Leave it out, or do without: kubelet explain config FIELD tells what a field does.",
+      ),
+    );
   }
   if (!isRoot) found.push(result("fail", "user", "not root", "Run the agent, and this check, as root."));
   if (agentRuns) found.push(result("ok", "agent", "runs with this root directory"));

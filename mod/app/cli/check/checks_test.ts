@@ -4,6 +4,7 @@ import type { CheckFacts, CheckResult } from "./types.ts";
 
 const well: CheckFacts = {
   configWarnings: [],
+  configUnused: [],
   agentRuns: false,
   isRoot: true,
   runtime: { endpoint: "unix:///c.sock", name: "containerd", version: "v2.1.4" },
@@ -43,6 +44,12 @@ Deno.test("check: a machine that is as it should be", () => {
   );
 });
 
+Deno.test("check: a configuration with unknown fields is not called ok, one with fields without effect is", () => {
+  const ok = (more: Partial<CheckFacts>) =>
+    judgeMachine({ ...well, ...more }).filter(({ what, level }) => what === "configuration" && level === "ok").length;
+  assert.deepEqual([ok({ configWarnings: ["maxPodz"] }), ok({ configUnused: ["x"] })], [0, 1]);
+});
+
 type Case = [name: string, facts: Partial<CheckFacts>, level: CheckResult["level"], what: string, text: RegExp];
 const cgroups = {
   version: 2,
@@ -57,6 +64,7 @@ const port = { what: "port", address: "0.0.0.0", port: 10250, error: "Address al
 const cases: Case[] = [
   ["configuration", { configProblem: "maxPods: no" }, "fail", "configuration", /maxPods: no/],
   ["field nobody knows", { configWarnings: ["file c.yaml: maxPodz"] }, "warn", "configuration", /c\.yaml: maxPodz/],
+  ["field without effect", { configUnused: ["Set, but: x"] }, "warn", "configuration", /^Set, but: x$/],
   ["no root", { isRoot: false }, "fail", "user", /not root/],
   [
     "no runtime",

@@ -13,6 +13,8 @@ export interface CheckedConfig {
   readonly configProblem?: string;
   /** What the agent's start says of it, such as unknown fields (contract config.md section 1); also when it can't be used. */
   readonly configWarnings: readonly string[];
+  /** Fields that it sets without effect, in words. */
+  readonly configUnused: readonly string[];
 }
 
 /** Loads the configuration as the agent's start does, and keeps what that says of it. Never rejects. */
@@ -21,8 +23,8 @@ export async function checkConfig(argv: readonly string[], host: Host, cwd: stri
   const said = () => log.lines.flatMap(({ level, message }) => level === "warn" || level === "error" ? [message] : []);
   try {
     const loaded = await loadConfig({ argv, host, log, cwd });
-    return { config: loaded.config, configWarnings: [...said(), ...describeUnused(loaded)] };
+    return { config: loaded.config, configWarnings: said(), configUnused: describeUnused(loaded) };
   } catch (thrown) {
-    return { config: undefined, configProblem: messageOf(thrown), configWarnings: said() };
+    return { config: undefined, configProblem: messageOf(thrown), configWarnings: said(), configUnused: [] };
   }
 }

@@ -17,6 +17,8 @@ export interface GatherOptions {
   readonly configProblem?: string;
   /** What loading it warned of. */
   readonly configWarnings?: readonly string[];
+  /** Fields that it sets without effect, in words. */
+  readonly configUnused?: readonly string[];
   /** The runtime's endpoint, also where the configuration cannot be used. */
   readonly endpoint: string;
   readonly rootDir: string;
@@ -71,6 +73,7 @@ export async function gatherFacts(options: GatherOptions): Promise<CheckFacts> {
   return {
     ...(configProblem === undefined ? {} : { configProblem }),
     configWarnings: options.configWarnings ?? [],
+    configUnused: options.configUnused ?? [],
     agentRuns,
     isRoot,
     runtime,

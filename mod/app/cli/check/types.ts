@@ -17,6 +17,8 @@ export interface CheckFacts {
   readonly configProblem?: string;
   /** What the agent's start warns of in its configuration, such as unknown fields: file, field and what becomes of it. */
   readonly configWarnings: readonly string[];
+  /** Fields without effect, or not with all of it, in words. */
+  readonly configUnused: readonly string[];
   /** True when an agent runs with this root directory: ports and lock are then its own. */
   readonly agentRuns: boolean;
   readonly isRoot: boolean;
