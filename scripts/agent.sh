@@ -39,7 +39,9 @@ fi
 # collected 45 times for one scrape of 50 pods; no third compiler (Maglev is fast enough; Turbofan alone takes 10 MiB),
 # and Maglev only for what really runs often, one function at a time (what it allocates meanwhile stays in malloc's
 # arena: 8 MiB). The task "bundle" takes these flags from here, as it runs the bundle once: Deno keeps the compiled code,
-# and a start that must compile takes 30 MiB more. malloc: one arena for all threads, and what is free goes back to the system.
-export MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=65536 MALLOC_MMAP_THRESHOLD_=32768
-exec "$deno" run --quiet --no-prompt --v8-flags=--optimize-for-size,--min-semi-space-size=2,--max-semi-space-size=4,--no-turbofan,--concurrent-maglev-max-threads=1,--invocation-count-for-maglev=2000 \
+# and a start that must compile takes 30 MiB more. The agent itself collects garbage after much work (heap_care.ts).
+# malloc: one arena for all threads; what is free goes back to the system, and what compilers take (8 to 32 KiB at once)
+# stands for itself, else a burst of pods leaves 8 MiB of holes.
+export MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=65536 MALLOC_MMAP_THRESHOLD_=8192
+exec "$deno" run --quiet --no-prompt --v8-flags=--expose-gc,--optimize-for-size,--min-semi-space-size=2,--max-semi-space-size=4,--no-turbofan,--concurrent-maglev-max-threads=1,--invocation-count-for-maglev=2000 \
   --config "$here/deno.json" -P=agent "$main" "$@"

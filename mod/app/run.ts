@@ -8,7 +8,7 @@ import { networkDialers } from "../../managers/probes/prober.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { asError, isAborted, KubeletError, messageOf } from "../base/errors.ts";
 import type { Host } from "../base/host.ts";
-import { Journal } from "../base/journal.ts";
+import { Journal, type JournalRecord } from "../base/journal.ts";
 import type { Logger } from "../base/log.ts";
 import { systemRandom } from "../base/random.ts";
 import { Scope } from "../base/scope.ts";
@@ -28,6 +28,7 @@ import { composeCluster } from "./cluster/cluster.ts";
 import { joinCluster } from "./cluster/join.ts";
 import { describeUnused } from "./config/explain.ts";
 import type { LoadedConfig } from "./config/load.ts";
+import { collectGarbage, HeapCare } from "./heap_care.ts";
 import { JournalFile } from "./journal_file.ts";
 import { LocalView } from "./local_view.ts";
 import { LogEvents } from "./log_events.ts";
@@ -170,7 +171,12 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
     ignoreEviction: flags.experimentalAllocatableIgnoreEviction,
   });
   const journalFile = new JournalFile({ path: `${flags.rootDir}/journal.jsonl`, log, store: journalStore(host) });
-  const journal = new Journal({ clock, sink: journalFile.sink, limit: 2000 });
+  using care = new HeapCare({ clock, collect: collectGarbage });
+  const sink = (record: JournalRecord) => {
+    journalFile.sink(record);
+    care.worked();
+  };
+  const journal = new Journal({ clock, sink, limit: 2000 });
   scope.spawn("journal", (signal) => journalFile.run(signal));
   const once = config.runOnce ? new RunOnce({ print: options.print, clock }) : undefined;
   const plugins = await createDevices({
