@@ -1,3 +1,4 @@
 import { main } from "./mod/app/main.ts";
 
-Deno.exit(await main(Deno.args));
+const code = await main(Deno.args);
+if (code !== undefined) Deno.exit(code);

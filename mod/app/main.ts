@@ -31,15 +31,19 @@ class EarlyLog implements Logger {
   }
 }
 
-/** Runs what the command line asks for; the answer is the process's exit code. */
-export async function main(argv: readonly string[]): Promise<number> {
+/**
+ * Runs what the command line asks for; the answer is the code to exit with. Undefined when only a text was asked for:
+ * nothing is open then, and the process ends by itself. The run-time keeps the compiled code of a program that ends by
+ * itself and not of one that exits before it was stored, and `deno task compile` starts `--version` for that.
+ */
+export async function main(argv: readonly string[]): Promise<number | undefined> {
   try {
     const command = parseCommand(argv);
     switch (command.command) {
       case "help":
       case "version":
         print("stdout", command.text);
-        return exitCodes.ok;
+        return undefined;
       case "run":
         return await start(argv);
       default:

@@ -1,3 +1,4 @@
+import { DatabaseSync } from "node:sqlite";
 import assert from "@assert";
 import { makeExecutable } from "../../scripts/compile.ts";
 import { attempt, run } from "../../scripts/lib/command.ts";
@@ -27,6 +28,14 @@ async function within(test: (place: Place) => Promise<void>): Promise<void> {
     await unmountBelow(dir);
     await remove(dir);
   }
+}
+
+/** The programs whose compiled code is kept in a cache. */
+async function compiled(cache: string): Promise<string[]> {
+  const [build = ""] = await unpacked(cache);
+  using kept = new DatabaseSync(`${cache}/${build}/deno/v8_code_cache_v2`, { readOnly: true });
+  const files = kept.prepare("select specifier from codecache where specifier like 'file:%'").all();
+  return files.map(({ specifier }) => String(specifier).replace(/^.*\//, "")).sort();
 }
 
 /** The directories that were unpacked into a cache, and whatever else is in it. */
@@ -65,6 +74,15 @@ Deno.test("the executable", async (t) => {
         const [only = "", ...more] = await unpacked(cache);
         assert.match(only, /^kubelet-[0-9a-f]{32}$/);
         assert.deepEqual(more, []);
+      }),
+  );
+
+  await t.step(
+    "one --version leaves the agent's compiled code: the first agent is as small as any later one",
+    () =>
+      within(async ({ cache, env }) => {
+        await run([program, "--version"], { env });
+        assert.deepEqual(await compiled(cache), ["kubelet.js", "plan.js"]);
       }),
   );
 
