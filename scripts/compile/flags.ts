@@ -35,7 +35,8 @@ export interface Tuning {
 export function tuningOf(agentScript: string): Tuning {
   const code = agentScript.split("\n").filter((line) => !/^\s*#/.test(line)).join("\n");
   const flags = code.match(/--v8-flags=[^\s"'\\]+/g) ?? [];
-  const exported = code.matchAll(/^\s*export ((?:MALLOC_|DENO_V8_)\w+)=([\w.,:-]+)\s*$/gm);
+  const exports = [...code.matchAll(/^\s*export (.*)$/gm)].map(([, words = ""]) => words).join(" ");
+  const exported = exports.matchAll(/(?:^|\s)((?:MALLOC_|DENO_V8_)\w+)=([\w.,:-]+)(?=\s|$)/g);
   return {
     flags: [...new Set(flags)],
     environment: Object.fromEntries([...exported].map(([, name = "", value = ""]) => [name, value])),

@@ -60,13 +60,21 @@ Deno.test("permission flags: a kind, an unknown kind, a wrong value, a comma", (
 Deno.test("tuning is read out of scripts/agent.sh: flags and variables, not what a comment says", async () => {
   const script = [
     "# --v8-flags=--never",
-    "export MALLOC_ARENA_MAX=1",
+    "export MALLOC_ARENA_MAX=1 MALLOC_TOP_PAD_=2",
     "  export OTHER=1",
     'exec "$deno" run --v8-flags=--a,--b=1 \\',
   ].join("\n");
-  assert.deepEqual(tuningOf(script), { flags: ["--v8-flags=--a,--b=1"], environment: { MALLOC_ARENA_MAX: "1" } });
+  assert.deepEqual(tuningOf(script), {
+    flags: ["--v8-flags=--a,--b=1"],
+    environment: { MALLOC_ARENA_MAX: "1", MALLOC_TOP_PAD_: "2" },
+  });
   const real = tuningOf(await Deno.readTextFile(`${repository}/scripts/agent.sh`));
   assert.equal(real.flags.length, 1, "scripts/agent.sh has V8 flags, written in one place");
+  assert.deepEqual(
+    Object.keys(real.environment).sort(),
+    ["MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"],
+    "every variable for malloc is found, however they stand there",
+  );
 });
 
 Deno.test("C strings: quotes, backslashes, trigraphs, bytes beyond ASCII", () => {
