@@ -112,9 +112,9 @@ async function runLocked(options: RunOptions, ended: AbortController): Promise<n
         address: config.healthzBindAddress,
         port: config.healthzPort,
         checks: health,
+        clock,
         log,
         signal,
-        sleep: (ms, s) => clock.sleep(ms, s),
       }));
   }
   const local = new LocalView({ loaded, clock, pid: Deno.pid });

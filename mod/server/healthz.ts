@@ -1,5 +1,8 @@
+import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import { type Answering, listen } from "./listen.ts";
+import { parseTarget } from "./target.ts";
 
 /** One part of /healthz: resolves to undefined when healthy, else to the reason. */
 export interface HealthCheck {
@@ -53,23 +56,56 @@ export async function serveHealthz(options: {
   address: string;
   port: number;
   checks: readonly HealthCheck[];
+  clock: Clock;
   log: Logger;
   signal: AbortSignal;
-  sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Connections that may be idle at once, as of the other ports. */
+  idleLimit?: number;
+  /** Told of the port that was bound. */
+  onListening?: (port: number) => void;
 }): Promise<void> {
-  const { address, port, checks, log, signal, sleep } = options;
+  const { checks, log, signal, onListening, ...rest } = options;
+  const { address, port, clock } = rest;
   while (!signal.aborted) {
     try {
-      const server = Deno.serve({ hostname: address, port, signal, onListen: () => {} }, (request) => {
-        const { status, body } = answerHealthz(request, checks);
-        return new Response(body, { status, headers: text });
-      });
-      await server.finished;
-      if (signal.aborted) return;
-      log.error("the healthz server ended; starting it again");
+      await using listener = await listen({ ...rest, log, dispatcher: healthzAnswers(checks, log) });
+      onListening?.(listener.port);
+      await aborted(signal);
+      return;
     } catch (thrown) {
       log.error("the healthz server cannot listen; trying again in 5 s", { address, port, error: messageOf(thrown) });
     }
-    await sleep(5000, signal);
+    await clock.sleep(5000, signal);
   }
+}
+
+/** Answers the requests of the healthz port, which knows nothing else. */
+function healthzAnswers(checks: readonly HealthCheck[], log: Logger): Answering {
+  return {
+    async dispatch(exchange) {
+      const { request, response } = exchange;
+      try {
+        const method = request.method ?? "GET";
+        const target = parseTarget(request.url ?? "");
+        const { status, body } = target
+          ? answerHealthz({ method, url: `http://kubelet${target.raw}?${target.query}` }, checks)
+          : { status: 400, body: "400 Bad Request\n" };
+        const bytes = new TextEncoder().encode(body);
+        response.writeHead(status, { "content-length": String(bytes.length), ...text });
+        response.end(method === "HEAD" ? undefined : bytes);
+        await exchange.done();
+      } catch (thrown) {
+        log.error("a request to the healthz port failed", { error: messageOf(thrown) });
+        exchange.cut();
+      }
+    },
+    settled: () => Promise.resolve(),
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (signal.aborted) resolve();
+  else signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise;
 }

@@ -11,7 +11,7 @@ import { waitAtMost } from "../base/within.ts";
 import type { TlsMaterial } from "./certificate_files.ts";
 import type { ClientCertificates } from "./client_certificates.ts";
 import { Connections } from "./connections.ts";
-import { type Dispatcher, Exchange } from "./dispatch.ts";
+import { Exchange } from "./dispatch.ts";
 import { suiteAllowed, type TlsSettings } from "./tls_settings.ts";
 import { Turns } from "./turns.ts";
 
@@ -46,11 +46,19 @@ export interface Listener extends AsyncDisposable {
   setMaterial(material: TlsMaterial): void;
 }
 
+/** What answers the requests of a listener. */
+export interface Answering {
+  /** Answers one request; never rejects. */
+  dispatch(exchange: Exchange): Promise<void>;
+  /** Resolves when no request runs any more. */
+  settled(): Promise<void>;
+}
+
 /** Starts a server; HTTPS when `tls` is given. Rejects with a Network error when it cannot listen. */
 export async function listen(options: {
   address: string;
   port: number;
-  dispatcher: Dispatcher;
+  dispatcher: Answering;
   tls?: ServerTls;
   clock: Clock;
   log: Logger;

@@ -1,3 +1,4 @@
+import { drained } from "../drained.ts";
 import { httpError, send } from "../respond.ts";
 import type { RequestContext } from "../types.ts";
 import { contentTypeOf, parseRange } from "./file_headers.ts";
@@ -186,14 +187,7 @@ async function sendFile(
     const got = await file.read(buffer.subarray(0, Math.min(left, chunkSize)));
     if (!got) throw new Error(`${name} became shorter while it was sent`);
     left -= got;
-    if (!response.write(buffer.slice(0, got))) await drained(context);
+    if (!response.write(buffer.slice(0, got))) await drained(response, signal);
   }
   response.end();
-}
-
-function drained({ response, signal }: RequestContext): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  response.once("drain", resolve);
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  return promise;
 }
