@@ -165,7 +165,7 @@ Deno.test("a pair that another hand put there is taken over, and no other is ask
   assert.equal(pairs[1]?.key, key);
   await clock.advance(6 * hour);
   assert.equal(api.requests.size, 1);
-  await clock.advance(2 * hour);
+  await clock.advance(hour);
   await turnUntil(() => api.requests.size === 2);
   await end();
 });
