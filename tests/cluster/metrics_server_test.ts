@@ -158,7 +158,9 @@ Deno.test("the real metrics-server and kubectl top with an agent", async (t) => 
     });
 
     await t.step("a container that starts again and an agent that does leave no wrong figure", async () => {
-      await kubectl.run("exec", "idle", "-c", "one", "--", "kill", "1");
+      // the kernel ends all of the container's processes with its first: the killer may go before it could say 0
+      const killed = await kubectl.try("exec", "idle", "-c", "one", "--", "kill", "1");
+      assert([0, 137].includes(killed.code), killed.stderr);
       await view.podUntil(
         "idle",
         "to have a container that was started again",
