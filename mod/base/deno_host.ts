@@ -265,7 +265,14 @@ export function createDenoHost(
     lock: (path) =>
       guard("lock", path, async () => {
         const file = await Deno.open(path, { write: true, create: true, mode: 0o600 });
-        if (await file.tryLock(true)) return { [Symbol.dispose]: () => file.close() };
+        if (await file.tryLock(true)) {
+          const release = () => {
+            // closing alone leaves the lock for a moment with a child that was forked and has not become its program yet
+            file.unlockSync();
+            file.close();
+          };
+          return { [Symbol.dispose]: release };
+        }
         file.close();
         return undefined;
       }),
