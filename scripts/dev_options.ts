@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { repository } from "./lib/files.ts";
-import { UsageError } from "./lib/script.ts";
+import { unparsed, UsageError } from "./lib/script.ts";
 
 /** What `deno task dev` was asked for. */
 export interface DevOptions {
@@ -49,9 +49,7 @@ export function devOptions(args: readonly string[], directory: string): DevOptio
       },
     });
   } catch (thrown) {
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
-    // Node goes on about positional arguments, of which there are none here
-    throw new UsageError(`${why.split(". To specify a positional")[0]}`, { cause: thrown });
+    throw unparsed(thrown);
   }
   const { values, positionals } = parsed;
   const after = args.indexOf("--");

@@ -1,5 +1,5 @@
 import type { Clock } from "../../mod/base/clock.ts";
-import { KubeletError, messageOf } from "../../mod/base/errors.ts";
+import { KubeletError, messageOf, whenAborted } from "../../mod/base/errors.ts";
 import type { GrpcClient, GrpcConnect } from "../../mod/base/grpc_client.ts";
 import type { Host } from "../../mod/base/host.ts";
 import { isMissing } from "../../mod/base/host_error.ts";
@@ -210,13 +210,6 @@ async function notify(client: GrpcClient, error: string, signal: AbortSignal): P
 
 function isType(type: string): type is PluginType {
   return type === "CSIPlugin" || type === "DevicePlugin" || type === "DRAPlugin";
-}
-
-function whenAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 async function unlessMissing<T>(promise: Promise<T>): Promise<T | undefined> {

@@ -47,6 +47,14 @@ export function isAborted(thrown: unknown): boolean {
     (thrown instanceof DOMException && thrown.name === "AbortError");
 }
 
+/** Resolves when a signal aborts, also when that was before. */
+export function whenAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
 /** The error to throw for an aborted signal. */
 export function abortedBy(signal: AbortSignal): Error {
   return new KubeletError("Aborted", "called off", { cause: signal.reason });

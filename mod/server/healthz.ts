@@ -1,7 +1,8 @@
 import type { Clock } from "../base/clock.ts";
-import { messageOf } from "../base/errors.ts";
+import { messageOf, whenAborted } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { type Answering, listen } from "./listen.ts";
+import { send } from "./respond.ts";
 import { parseTarget } from "./target.ts";
 
 /** One part of /healthz: resolves to undefined when healthy, else to the reason. */
@@ -70,7 +71,7 @@ export async function serveHealthz(options: {
     try {
       await using listener = await listen({ ...rest, log, dispatcher: healthzAnswers(checks, log) });
       onListening?.(listener.port);
-      await aborted(signal);
+      await whenAborted(signal);
       return;
     } catch (thrown) {
       log.error("the healthz server cannot listen; trying again in 5 s", { address, port, error: messageOf(thrown) });
@@ -90,9 +91,7 @@ function healthzAnswers(checks: readonly HealthCheck[], log: Logger): Answering 
         const { status, body } = target
           ? answerHealthz({ method, url: `http://kubelet${target.raw}?${target.query}` }, checks)
           : { status: 400, body: "400 Bad Request\n" };
-        const bytes = new TextEncoder().encode(body);
-        response.writeHead(status, { "content-length": String(bytes.length), ...text });
-        response.end(method === "HEAD" ? undefined : bytes);
+        send({ response, method }, status, body, text);
         await exchange.done();
       } catch (thrown) {
         log.error("a request to the healthz port failed", { error: messageOf(thrown) });
@@ -101,11 +100,4 @@ function healthzAnswers(checks: readonly HealthCheck[], log: Logger): Answering 
     },
     settled: () => Promise.resolve(),
   };
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  if (signal.aborted) resolve();
-  else signal.addEventListener("abort", () => resolve(), { once: true });
-  return promise;
 }

@@ -5,7 +5,7 @@ export type Headers = Readonly<Record<string, string>>;
 
 /** Sends a whole answer; nothing must have been sent before. The body is left out for HEAD. */
 export function send(
-  { response, method }: RequestContext,
+  { response, method }: Pick<RequestContext, "response" | "method">,
   status: number,
   body: string | Uint8Array,
   headers: Headers = {},

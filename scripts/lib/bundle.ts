@@ -6,8 +6,8 @@ import { repository } from "./files.ts";
  * text with a single such character with two bytes for each of its characters, in its own heap.
  */
 export function beyondAscii(text: string): string | undefined {
-  const at = Array.from(text).findIndex((character) => character > "\x7f");
-  return at < 0 ? undefined : Array.from(text).slice(Math.max(0, at - 30), at + 30).join("");
+  const at = text.search(/[\u0080-\uffff]/);
+  return at < 0 ? undefined : text.slice(Math.max(0, at - 30), at + 30);
 }
 
 /**

@@ -20,9 +20,14 @@ export function optionsOf<const T extends ParseArgsOptionsConfig>(
   try {
     return parseArgs({ args: [...args], options }).values;
   } catch (thrown) {
-    // Node goes on about positional arguments, of which there are none here.
-    throw new UsageError(messageOf(thrown).split(". To specify a positional")[0] ?? "", { cause: thrown });
+    throw unparsed(thrown);
   }
+}
+
+/** What parseArgs has against a command line, as a UsageError. */
+export function unparsed(thrown: unknown): UsageError {
+  // Node goes on about positional arguments, of which our scripts' options take none.
+  return new UsageError(messageOf(thrown).split(". To specify a positional")[0] ?? "", { cause: thrown });
 }
 
 /** Throws UsageError unless there are no arguments. */
